@@ -3,6 +3,8 @@
 // cluster, no client and no clock.
 package plan
 
+import "strings"
+
 // APIVersion and Kind of a plan file.
 const (
 	APIVersion = "mig/v1alpha1"
@@ -165,3 +167,9 @@ func (v Valid) Copied() []Volume {
 	}
 	return out
 }
+
+// Namespace is the claim's namespace on the source.
+func (v Volume) Namespace() string { ns, _, _ := strings.Cut(v.Claim, "/"); return ns }
+
+// Name is the claim's name.
+func (v Volume) Name() string { _, name, _ := strings.Cut(v.Claim, "/"); return name }
