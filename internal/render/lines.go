@@ -1,0 +1,131 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mig-cli/mig/internal/progress"
+)
+
+// When a step that waits is heard of: soon after it began, so that a reader
+// knows what it does, then seldom, so that a log stays short.
+const (
+	firstHeartbeat = 5 * time.Second
+	heartbeat      = 30 * time.Second
+)
+
+// Lines shows a run as plain lines: one for each transition and a heartbeat
+// while a step waits. They hold no control characters.
+type Lines struct {
+	mu   sync.Mutex
+	w    io.Writer
+	last progress.Update // of the step that is under way; its Note is nil between steps
+	from time.Time       // when that step was first heard of
+	beat *time.Timer
+}
+
+// NewLines starts a view that writes to w.
+func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
+
+// Emit writes the update's line, if it has one.
+func (l *Lines) Emit(u progress.Update) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch u.State {
+	case progress.Started, progress.Waiting:
+		l.wait(u)
+		return
+	case progress.Done, progress.Skipped, progress.Blocked, progress.Failed, progress.RunFinish:
+		l.rest()
+	}
+	l.print(u.Time, line(u))
+}
+
+// Say writes a line of its own.
+func (l *Lines) Say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.print(time.Now(), text)
+}
+
+// Close ends the heartbeats.
+func (l *Lines) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest()
+}
+
+// wait keeps what is waited for, and sees that it is told after a while.
+func (l *Lines) wait(u progress.Update) {
+	if l.beat == nil {
+		l.from = u.Time
+		l.beat = time.AfterFunc(firstHeartbeat, l.tick)
+	}
+	l.last = u
+}
+
+func (l *Lines) rest() {
+	if l.beat != nil {
+		l.beat.Stop()
+		l.beat = nil
+	}
+	l.last = progress.Update{}
+}
+
+func (l *Lines) tick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.beat == nil {
+		return // the step ended while the timer fired
+	}
+	now := time.Now()
+	l.print(now, waitingLine(l.last, now.Sub(l.from)))
+	l.beat.Reset(heartbeat)
+}
+
+func (l *Lines) print(t time.Time, text string) {
+	// A log that cannot be written must not stop a run that moves data.
+	_, _ = fmt.Fprintf(l.w, "%s %s\n", t.Format(clock), text)
+}
+
+// line is an update in one plain line, without its time.
+func line(u progress.Update) string {
+	if u.Step == "" {
+		return runLine(u)
+	}
+	head := fmt.Sprintf("[%d/%d] %s: ", u.Number, u.Of, u.Step)
+	text := about(u.Step, u.Note)
+	switch u.State {
+	case progress.Done:
+		return head + "done in " + took(u.Elapsed) + ": " + u.Note.Text()
+	case progress.Skipped:
+		return head + u.Note.Text()
+	case progress.Blocked:
+		return head + "blocked: " + u.Note.Text()
+	case progress.Failed:
+		return head + "failed after " + took(u.Elapsed) + ": " + u.Note.Text()
+	case progress.Stalled:
+		return head + "nothing has moved for a while, still waiting after " + took(u.Elapsed) + ": " + u.Note.Text()
+	case progress.Warning:
+		return head + "warning: " + text
+	default:
+		return head + text
+	}
+}
+
+func runLine(u progress.Update) string {
+	if u.State == progress.Warning {
+		return u.Run + ": warning: " + about("", u.Note)
+	}
+	return u.Run + ": " + u.Note.Text()
+}
+
+func waitingLine(u progress.Update, since time.Duration) string {
+	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, took(since), u.Note.Text())
+	if far := amountsText(u.Amounts); far != "" {
+		text += " (" + far + ")"
+	}
+	return text
+}

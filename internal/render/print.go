@@ -1,0 +1,131 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"sigs.k8s.io/yaml"
+)
+
+// Format is how an object is printed.
+type Format string
+
+// The formats. JSON and YAML hold all of the object; the table what a person
+// wants first.
+const (
+	FormatTable Format = "table"
+	FormatJSON  Format = "json"
+	FormatYAML  Format = "yaml"
+)
+
+// Formats are those that Print knows.
+func Formats() []string { return []string{string(FormatTable), string(FormatJSON), string(FormatYAML)} }
+
+// Table is an object made for eyes.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+	Empty   string // said in place of a table without rows
+}
+
+// narrowestText is the width of the last column below which it gets lines of
+// its own.
+const narrowestText = 32
+
+// gap is what stands between two columns, as in kubectl's tables.
+const gap = "   "
+
+// Print writes an object in a format: table makes the table of it, of at most
+// width columns; with width 0, where a script may read, no line is broken.
+func Print(w io.Writer, f Format, width int, object any, table func() Table) error {
+	switch f {
+	case FormatJSON:
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(object)
+	case FormatYAML:
+		out, err := yaml.Marshal(object)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	case FormatTable:
+		return table().Write(w, width)
+	default:
+		return fmt.Errorf("no output format %q; there are: %s", f, strings.Join(Formats(), ", "))
+	}
+}
+
+// Write prints the table. Where it is wider than width, its last column wraps;
+// names in the other columns are never cut.
+func (t Table) Write(w io.Writer, width int) error {
+	if len(t.Rows) == 0 {
+		if t.Empty == "" {
+			return nil
+		}
+		_, err := fmt.Fprintln(w, t.Empty)
+		return err
+	}
+	widths := t.widths()
+	var out strings.Builder
+	for _, row := range append([][]string{t.Columns}, t.Rows...) {
+		writeRow(&out, row, widths, width)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (t Table) widths() []int {
+	widths := make([]int, len(t.Columns))
+	for _, row := range append([][]string{t.Columns}, t.Rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	return widths
+}
+
+func writeRow(out *strings.Builder, row []string, widths []int, width int) {
+	last := len(row) - 1
+	var line strings.Builder
+	for i, cell := range row[:last] {
+		line.WriteString(pad(cell, widths[i]) + gap)
+	}
+	head := line.String()
+	indent := ansi.StringWidth(head)
+	room := width - indent
+	switch {
+	case width == 0 || ansi.StringWidth(row[last]) <= room:
+		out.WriteString(strings.TrimRight(head+row[last], " ") + "\n")
+		return
+	case room < narrowestText && widths[last] > room && width > narrowestText:
+		out.WriteString(strings.TrimRight(head, " ") + "\n")
+		head, indent, room = "    ", 4, width-4
+	}
+	for i, part := range wrap(row[last], room) {
+		if i > 0 {
+			head = strings.Repeat(" ", indent)
+		}
+		out.WriteString(strings.TrimRight(head+part, " ") + "\n")
+	}
+}
+
+// wrap breaks a text between words into lines of at most width columns. A word
+// is never cut or broken at its hyphens: it may be a command or a name to copy.
+func wrap(s string, width int) []string {
+	var lines []string
+	for i, word := range strings.Fields(s) {
+		last := len(lines) - 1
+		if i > 0 && ansi.StringWidth(lines[last])+1+ansi.StringWidth(word) <= width {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
