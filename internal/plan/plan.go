@@ -18,6 +18,8 @@ type Plan struct {
 	Kind       string   `json:"kind"`
 	Metadata   Metadata `json:"metadata"`
 	Spec       Spec     `json:"spec"`
+
+	at positions // where each field stands in the file; empty for a plan that was not read from one
 }
 
 // Metadata names a plan.
@@ -67,6 +69,16 @@ const (
 	Skip Action = "skip"
 )
 
+// CopyFilesystem is the copy method that reads and writes files; the others
+// are refused by name until they are built.
+const CopyFilesystem = "filesystem"
+
+// Unknown is the used size of a volume whose size cannot be had.
+const Unknown = "unknown"
+
+// DefaultVeleroNamespace is where Velero is looked for when the plan is silent.
+const DefaultVeleroNamespace = "velero"
+
 // Volume is one claim of the plan's namespaces. Volume, Capacity, Used,
 // StorageClass, AccessModes, VolumeMode and Supported are facts of discovery;
 // the rest is the user's choice.
@@ -106,6 +118,9 @@ type Accept struct {
 	Why    string `json:"why"`
 }
 
+// AllObjects accepts a finding on whatever object it is.
+const AllObjects = "*"
+
 // LimitsSpec bounds the waiting.
 type LimitsSpec struct {
 	Timeouts    map[string]string `json:"timeouts,omitempty"`    // step -> duration
@@ -143,6 +158,29 @@ func (v Valid) DestinationNamespace(source string) string {
 		}
 	}
 	return source
+}
+
+// DestinationClass is the storage class that a volume's claim gets on the
+// destination: its own choice, else the plan's for the source's class, else the
+// source's name. Empty means the default class of the destination.
+func (v Valid) DestinationClass(vol Volume) string {
+	if vol.Destination.StorageClass != "" {
+		return vol.Destination.StorageClass
+	}
+	if class, ok := v.plan.Spec.StorageClasses[vol.StorageClass]; ok {
+		return class
+	}
+	return vol.StorageClass
+}
+
+// Accepts says whether a person has accepted a finding on an object.
+func (v Valid) Accepts(conditionType, object string) bool {
+	for _, a := range v.plan.Spec.Accept {
+		if a.Type == conditionType && (a.Object == AllObjects || a.Object == object) {
+			return true
+		}
+	}
+	return false
 }
 
 // NamespaceMapping holds the namespaces whose name changes, as Velero's
