@@ -51,7 +51,7 @@ func NewJSON(w io.Writer) *JSON {
 func (j *JSON) Emit(u progress.Update) {
 	l := ProgressLine{
 		Type: "progress", Time: u.Time.UTC(), Run: u.Run, Step: u.Step, Number: u.Number, Of: u.Of, State: u.State,
-		Reason: u.Note.Reason(), Message: u.Note.Text(), Volumes: u.Amounts,
+		Reason: u.Note.Reason(), Message: said(u.Note), Volumes: u.Amounts,
 		ElapsedSeconds: u.Elapsed.Round(time.Millisecond).Seconds(),
 	}
 	if on := u.Note.Regarding(); on != (progress.Ref{}) {

@@ -99,15 +99,15 @@ func line(u progress.Update) string {
 	text := about(u.Step, u.Note)
 	switch u.State {
 	case progress.Done:
-		return head + "done in " + took(u.Elapsed) + ": " + u.Note.Text()
+		return head + "done in " + took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Skipped:
-		return head + u.Note.Text()
+		return head + said(u.Note)
 	case progress.Blocked:
-		return head + "blocked: " + u.Note.Text()
+		return head + "blocked: " + said(u.Note)
 	case progress.Failed:
-		return head + "failed after " + took(u.Elapsed) + ": " + u.Note.Text()
+		return head + "failed after " + took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Stalled:
-		return head + "nothing has moved for a while, still waiting after " + took(u.Elapsed) + ": " + u.Note.Text()
+		return head + "nothing has moved for a while, still waiting after " + took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Warning:
 		return head + "warning: " + text
 	default:
@@ -119,11 +119,11 @@ func runLine(u progress.Update) string {
 	if u.State == progress.Warning {
 		return u.Run + ": warning: " + about("", u.Note)
 	}
-	return u.Run + ": " + u.Note.Text()
+	return u.Run + ": " + said(u.Note)
 }
 
 func waitingLine(u progress.Update, since time.Duration) string {
-	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, took(since), u.Note.Text())
+	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, took(since), said(u.Note))
 	if far := amountsText(u.Amounts); far != "" {
 		text += " (" + far + ")"
 	}

@@ -78,7 +78,7 @@ func (m *model) applyStep(u progress.Update) {
 			s.since = u.Time
 		}
 	}
-	s.state, s.elapsed, s.note = u.State, u.Elapsed, u.Note.Text()
+	s.state, s.elapsed, s.note = u.State, u.Elapsed, said(u.Note)
 }
 
 // applyAmounts shows the volumes of the last step that told of any: they stay
@@ -106,7 +106,7 @@ func (m *model) volume(item string, at time.Time) *volume {
 func (m *model) happened(u progress.Update) {
 	text := about(u.Step, u.Note)
 	if u.State == progress.Stalled {
-		text = u.Step + ": nothing has moved for a while: " + u.Note.Text()
+		text = u.Step + ": nothing has moved for a while: " + said(u.Note)
 	}
 	if side := u.Note.Regarding().Side; side != "" {
 		text = fmt.Sprintf("%s: %s", side, text)

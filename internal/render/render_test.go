@@ -285,6 +285,26 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestNoViewShowsASecret(t *testing.T) {
+	const secret = "AKIAIOSFODNN7EXAMPLE"
+	u := progress.Update{
+		Step: "S", Number: 1, Of: 1, State: progress.Failed, Time: time.Now(),
+		Note: remark("SFailed", "the store refused key "+secret, progress.Ref{}),
+	}
+	var out bytes.Buffer
+	views := []View{NewLines(&out), NewJSON(&out), NewBars(BarsOptions{Writer: &out, Size: func() (int, int) { return 200, 50 }})}
+	for _, v := range views {
+		v.Emit(u)
+		v.Close()
+	}
+	if got := strings.Count(out.String(), "the store refused key "+progress.Hidden); got < len(views) {
+		t.Errorf("told %d times, want each of %d views to tell it:\n%s", got, len(views), out.String())
+	}
+	if strings.Contains(out.String(), secret) {
+		t.Errorf("a secret is shown:\n%s", out.String())
+	}
+}
+
 func TestATableWithoutRowsSaysSo(t *testing.T) {
 	var out bytes.Buffer
 	if err := (Table{Columns: []string{"A"}, Empty: "No claims."}).Write(&out, 80); err != nil || out.String() != "No claims.\n" {

@@ -60,7 +60,11 @@ func amountsText(amounts []progress.Amount) string {
 // name, which stands there already.
 func about(step string, n progress.Note) string {
 	if n.Reason() == "" || n.Reason() == step {
-		return n.Text()
+		return said(n)
 	}
-	return n.Reason() + ": " + n.Text()
+	return n.Reason() + ": " + said(n)
 }
+
+// said is a note's text without what looks like a secret: screens are filmed
+// and logs are kept.
+func said(n progress.Note) string { return progress.Redact(n.Text()) }

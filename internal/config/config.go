@@ -1,0 +1,130 @@
+// Package config gathers the settings of mig that are not part of a plan:
+// flags win over the environment (MIG_OUTPUT for output, and so on), the
+// environment over the file, the file over the defaults. It is the only user of
+// viper and knows no command.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Colour says when output is coloured.
+type Colour string
+
+// The choices of colour. Auto means on a terminal, unless NO_COLOR is set.
+const (
+	ColourAuto   Colour = "auto"
+	ColourAlways Colour = "always"
+	ColourNever  Colour = "never"
+)
+
+// Config is every setting, from wherever it came.
+type Config struct {
+	Output     string        `mapstructure:"output"`     // empty: what the command prefers
+	Kubeconfig string        `mapstructure:"kubeconfig"` // empty: kubectl's rules
+	Colour     Colour        `mapstructure:"color"`
+	Poll       time.Duration `mapstructure:"poll"` // between two looks of a run at the clusters
+}
+
+// Error is a setting that cannot be used.
+type Error struct {
+	Where string // the file, or what the setting is called
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Where, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Keys are the settings' names: as flags where a command has one, in the file,
+// and in capitals behind MIG_ in the environment.
+func Keys() []string { return []string{"output", "kubeconfig", "color", "poll"} }
+
+// Path is the settings' file: MIG_CONFIG, else config.yaml in the directory mig
+// of the user's configuration. Empty where there is neither.
+func Path(getenv func(string) string) string {
+	if path := getenv("MIG_CONFIG"); path != "" {
+		return path
+	}
+	if dir := getenv("XDG_CONFIG_HOME"); dir != "" {
+		return filepath.Join(dir, "mig", "config.yaml")
+	}
+	if home := getenv("HOME"); home != "" {
+		return filepath.Join(home, ".config", "mig", "config.yaml")
+	}
+	return ""
+}
+
+// Load reads the settings. Flags that were given on the command line win; a
+// file that is not there is no error unless MIG_CONFIG names it.
+// Errors: *Error.
+func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
+	v := viper.New()
+	v.SetDefault("color", string(ColourAuto))
+	v.SetDefault("poll", "2s")
+	path := Path(getenv)
+	if err := readFile(v, path, getenv("MIG_CONFIG") != ""); err != nil {
+		return Config{}, &Error{Where: path, Err: err}
+	}
+	for _, key := range Keys() {
+		if value := getenv("MIG_" + strings.ToUpper(key)); value != "" {
+			v.Set(key, value)
+		}
+		if f := flags.Lookup(key); f != nil && f.Changed {
+			v.Set(key, f.Value.String())
+		}
+	}
+	if _, err := time.ParseDuration(v.GetString("poll")); err != nil {
+		return Config{}, &Error{Where: "poll", Err: fmt.Errorf("%q is no duration such as 2s", v.GetString("poll"))}
+	}
+	var c Config
+	if err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) { d.ErrorUnused = true }); err != nil {
+		return Config{}, &Error{Where: "settings", Err: err}
+	}
+	return c, c.validate()
+}
+
+func readFile(v *viper.Viper, path string, must bool) error {
+	if path == "" {
+		return nil
+	}
+	v.SetConfigFile(path)
+	v.SetConfigType("yaml")
+	err := v.ReadInConfig()
+	if errors.Is(err, fs.ErrNotExist) {
+		if must {
+			return os.ErrNotExist
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, key := range v.AllKeys() {
+		if !slices.Contains(Keys(), key) {
+			return fmt.Errorf("unknown setting %q; there are: %s", key, strings.Join(Keys(), ", "))
+		}
+	}
+	return nil
+}
+
+func (c Config) validate() error {
+	if !slices.Contains([]Colour{ColourAuto, ColourAlways, ColourNever}, c.Colour) {
+		return &Error{Where: "color", Err: fmt.Errorf("%q is none of auto, always, never", c.Colour)}
+	}
+	if c.Poll < 100*time.Millisecond || c.Poll > time.Minute {
+		return &Error{Where: "poll", Err: fmt.Errorf("%s is not between 100ms and 1m", c.Poll)}
+	}
+	return nil
+}
