@@ -1,0 +1,162 @@
+package step
+
+import (
+	"context"
+	"time"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/progress"
+)
+
+// EnsureAnnotationsDeleted removes the run's helpers from both clusters and
+// leaves, on the namespaces and the copied claims, where they went and whence
+// they came.
+func EnsureAnnotationsDeleted(r Run) pipeline.Step { return tidied{r} }
+
+type tidied struct{ r Run }
+
+func (s tidied) Name() string { return "EnsureAnnotationsDeleted" }
+
+func (s tidied) Next(ctx context.Context) (pipeline.Decision, error) {
+	note := progress.Remark{Why: s.Name(), Say: "nothing of the run's helpers is left; namespaces and claims say where they went"}
+	marks, err := s.unmarked(ctx)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	helpers, err := s.helpers(ctx)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	if len(marks) > 0 || len(helpers) > 0 {
+		return pipeline.Decision{Verdict: pipeline.Act, Note: note}, nil
+	}
+	return pipeline.Decision{Verdict: pipeline.Done, Note: note}, nil
+}
+
+func (s tidied) Act(ctx context.Context) error {
+	marks, err := s.unmarked(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if err := m.write(ctx); err != nil {
+			return err
+		}
+	}
+	helpers, err := s.helpers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range helpers {
+		if err := h.on.Delete(ctx, h.object); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// placed is an object with the cluster that it is on.
+type placed struct {
+	on     client.Client
+	object client.Object
+}
+
+// helpers are the ConfigMaps and requests that the run gave to Velero.
+func (s tidied) helpers(ctx context.Context) ([]placed, error) {
+	var out []placed
+	for _, c := range []*cluster.Cluster{s.r.Source.Cluster, s.r.Destination.Cluster} {
+		var maps corev1.ConfigMapList
+		if err := c.List(ctx, &maps, client.InNamespace(c.VeleroNamespace), client.MatchingLabelsSelector{Selector: s.r.Owner.OfRun()}); err != nil {
+			return nil, err
+		}
+		for i := range maps.Items {
+			if maps.Items[i].Labels[naming.LabelRecord] == "" { // the records stay
+				out = append(out, placed{c, &maps.Items[i]})
+			}
+		}
+		var requests velerov1.DownloadRequestList
+		if err := c.List(ctx, &requests, client.InNamespace(c.VeleroNamespace), client.MatchingLabelsSelector{Selector: s.r.Owner.OfRun()}); err != nil {
+			return nil, err
+		}
+		for i := range requests.Items {
+			out = append(out, placed{c, &requests.Items[i]})
+		}
+	}
+	return out, nil
+}
+
+// mark is an object with the annotations that it lacks.
+type mark struct {
+	placed
+	annotations map[string]string
+}
+
+func (m mark) write(ctx context.Context) error {
+	before := m.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+	annotations := m.object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for k, v := range m.annotations {
+		annotations[k] = v
+	}
+	m.object.SetAnnotations(annotations)
+	return m.on.Patch(ctx, m.object, client.MergeFrom(before))
+}
+
+// unmarked are the namespaces and copied claims of both sides that do not say
+// yet where they went or whence they came in this run.
+func (s tidied) unmarked(ctx context.Context) ([]mark, error) {
+	at := time.Now().UTC().Format(time.RFC3339)
+	var out []mark
+	add := func(c *cluster.Cluster, key client.ObjectKey, o client.Object, direction, other string) error {
+		if err := c.Get(ctx, key, o); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if o.GetAnnotations()[naming.AnnRunUID] == s.r.Owner.RunUID {
+			return nil
+		}
+		out = append(out, mark{placed{c, o}, map[string]string{
+			direction: other, naming.AnnRunUID: s.r.Owner.RunUID, naming.AnnMigratedAt: at,
+		}})
+		return nil
+	}
+	src, dst := s.r.Source.Cluster, s.r.Destination.Cluster
+	both := func(ns, name string, make func() client.Object) error {
+		to := s.r.Plan.DestinationNamespace(ns)
+		here, there := client.ObjectKey{Namespace: ns, Name: name}, client.ObjectKey{Namespace: to, Name: name}
+		if name == "" {
+			here, there = client.ObjectKey{Name: ns}, client.ObjectKey{Name: to}
+		}
+		if err := add(src, here, make(), naming.AnnMigratedTo, place(dst, there)); err != nil {
+			return err
+		}
+		return add(dst, there, make(), naming.AnnMigratedFrom, place(src, here))
+	}
+	for _, ns := range s.r.Plan.SourceNamespaces() {
+		if err := both(ns, "", func() client.Object { return &corev1.Namespace{} }); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range s.r.Plan.Copied() {
+		if err := both(v.Namespace(), v.Name(), func() client.Object { return &corev1.PersistentVolumeClaim{} }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// place says where an object is: the cluster's context, the namespace, the name.
+func place(c *cluster.Cluster, key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return c.Access.Context + "/" + key.Name
+	}
+	return c.Access.Context + "/" + key.Namespace + "/" + key.Name
+}

@@ -1,0 +1,261 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/velero"
+)
+
+// EnsureInitialBackup asks Velero on the source for the backup of all objects,
+// without volume data.
+func EnsureInitialBackup(r Run) pipeline.Step {
+	return &ensure{
+		name: velero.StepInitialBackup,
+		on:   r.Source,
+		objects: func(context.Context) ([]client.Object, error) {
+			return []client.Object{
+				velero.SkipVolumes(r.Owner, r.Source.VeleroNamespace),
+				velero.InitialBackup(r.Owner, r.Plan),
+			}, nil
+		},
+		note: backupNote{Step: velero.StepInitialBackup, On: r.backupRef(progress.OnSource, r.Owner.InitialBackup()), Say: "backup of all objects of " + strings.Join(r.Plan.SourceNamespaces(), ", ") + " asked for, without volume data"},
+	}
+}
+
+// InitialBackupCreated waits for the initial backup, and proves that it holds
+// no volume's data.
+func InitialBackupCreated(r Run) pipeline.Step { return initialBackupCreated{r} }
+
+type initialBackupCreated struct{ r Run }
+
+func (s initialBackupCreated) Name() string              { return "InitialBackupCreated" }
+func (s initialBackupCreated) Act(context.Context) error { return nil }
+
+func (s initialBackupCreated) Next(ctx context.Context) (pipeline.Decision, error) {
+	b, err := s.r.backup(ctx, s.r.Owner.InitialBackup())
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	var volumes velerov1.PodVolumeBackupList
+	if err := s.r.Source.List(ctx, &volumes, client.InNamespace(b.Namespace), client.MatchingLabels{naming.VeleroBackupName: b.Name}); err != nil {
+		return pipeline.Decision{}, err
+	}
+	return decideInitialBackup(b, volumes.Items), nil
+}
+
+func decideInitialBackup(b *velerov1.Backup, volumes []velerov1.PodVolumeBackup) pipeline.Decision {
+	note := backupNote{Step: "InitialBackupCreated", On: backupRef(progress.OnSource, b)}
+	if len(volumes) > 0 {
+		note.Say = fmt.Sprintf("Velero backup %s holds data of a volume (PodVolumeBackup %s), though it was asked for objects only: restoring it would write data from before the quiesce over the copy", b.Name, volumes[0].Name)
+		return pipeline.Decision{Verdict: pipeline.Failed, Note: note}
+	}
+	return decideBackup(b, note)
+}
+
+// decideBackup is what a backup's phase means to the step that waits for it.
+func decideBackup(b *velerov1.Backup, note backupNote) pipeline.Decision {
+	switch velero.BackupOutcome(b) {
+	case velero.Succeeded:
+		note.Say = fmt.Sprintf("Velero backup %s holds %d objects", b.Name, items(b))
+		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
+	case velero.Broken:
+		note.Say = velero.BackupTrouble(b)
+		return pipeline.Decision{Verdict: pipeline.Failed, Note: note}
+	default:
+		note.Say = waitingForBackup(b)
+		return pipeline.Decision{Verdict: pipeline.Wait, Note: note}
+	}
+}
+
+func waitingForBackup(b *velerov1.Backup) string {
+	phase := string(b.Status.Phase)
+	switch {
+	case phase == "":
+		return "waiting for Velero to take up backup " + b.Name
+	case b.Status.Progress != nil && b.Status.Progress.TotalItems > 0:
+		return fmt.Sprintf("Velero backup %s: %s, %d of %d objects", b.Name, phase, b.Status.Progress.ItemsBackedUp, b.Status.Progress.TotalItems)
+	default:
+		return fmt.Sprintf("Velero backup %s: %s", b.Name, phase)
+	}
+}
+
+func items(b *velerov1.Backup) int {
+	if b.Status.Progress == nil {
+		return 0
+	}
+	return b.Status.Progress.ItemsBackedUp
+}
+
+// EnsureStageBackup asks Velero on the source for the backup of the volumes.
+func EnsureStageBackup(r Run) pipeline.Step {
+	return &ensure{
+		name: velero.StepStageBackup,
+		on:   r.Source,
+		objects: func(context.Context) ([]client.Object, error) {
+			return []client.Object{velero.StageBackup(r.Owner, r.Plan)}, nil
+		},
+		note: backupNote{
+			Step: velero.StepStageBackup, On: r.backupRef(progress.OnSource, r.Owner.StageBackup()),
+			Say: fmt.Sprintf("backup of %d volumes asked for", len(r.Plan.Copied())),
+		},
+	}
+}
+
+// StageBackupCreated waits for the backup of the volumes, and proves of every
+// copied claim that its data is in it: Velero leaves out what it cannot see
+// without an error. gate is asked once more at the end: a copy of a volume
+// that somebody wrote to in between is not taken for good.
+func StageBackupCreated(r Run, gate func(context.Context) error) pipeline.Step {
+	return stageBackupCreated{r, gate}
+}
+
+type stageBackupCreated struct {
+	r    Run
+	gate func(context.Context) error
+}
+
+func (s stageBackupCreated) Name() string              { return "StageBackupCreated" }
+func (s stageBackupCreated) Act(context.Context) error { return nil }
+
+func (s stageBackupCreated) Next(ctx context.Context) (pipeline.Decision, error) {
+	b, err := s.r.backup(ctx, s.r.Owner.StageBackup())
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	captures, err := s.r.captures(ctx, false)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	d := decideStageBackup(b, captures)
+	if d.Verdict == pipeline.Done {
+		if err := s.gate(ctx); err != nil {
+			return pipeline.Decision{}, err
+		}
+	}
+	return d, nil
+}
+
+func decideStageBackup(b *velerov1.Backup, captures []velero.Capture) pipeline.Decision {
+	note := backupNote{Step: "StageBackupCreated", On: backupRef(progress.OnSource, b)}
+	d := decideBackup(b, note)
+	d.Amounts = velero.BackupAmounts(captures)
+	d.Facts = backupFacts(captures)
+	if lost := failedBackups(captures); len(lost) > 0 {
+		note.Say = velero.BackupTrouble(b) + "; " + strings.Join(lost, "; ")
+		if velero.BackupOutcome(b) == velero.Running {
+			note.Say = strings.Join(lost, "; ")
+		}
+		d.Verdict, d.Note = pipeline.Failed, note
+		return d
+	}
+	if d.Verdict == pipeline.Done {
+		d.Note, d.Verdict = provenBackup(b, note, captures)
+	}
+	return d
+}
+
+// provenBackup is the last word on a backup that Velero calls Completed.
+func provenBackup(b *velerov1.Backup, note backupNote, captures []velero.Capture) (progress.Note, pipeline.Verdict) {
+	var left []string
+	for _, c := range captures {
+		if !c.Captured() {
+			left = append(left, c.Claim)
+		}
+	}
+	if len(left) > 0 {
+		note.Say = fmt.Sprintf("Velero calls backup %s Completed, but it has left out %s", b.Name, strings.Join(left, ", "))
+		return note, pipeline.Failed
+	}
+	note.Say = fmt.Sprintf("%d volumes, %s, are in Velero backup %s", len(captures), humanize.IBytes(uint64(velero.Bytes(captures))), b.Name)
+	return note, pipeline.Done
+}
+
+func failedBackups(captures []velero.Capture) []string {
+	var out []string
+	for _, c := range captures {
+		if why := c.BackupFailure(); why != "" {
+			out = append(out, fmt.Sprintf("volume of %s: %s", c.Claim, why))
+		}
+	}
+	return out
+}
+
+func backupFacts(captures []velero.Capture) []progress.Note {
+	var out []progress.Note
+	for _, c := range captures {
+		if c.Captured() {
+			out = append(out, volumeNote{
+				Why: "VolumeBackedUp", On: claimRef(progress.OnSource, c.Claim), Bytes: c.Backup.Status.Progress.TotalBytes,
+				Changed: c.Backup.Status.IncrementalBytes, Took: took(c.Backup.Status.StartTimestamp, c.Backup.Status.CompletionTimestamp),
+			})
+		}
+	}
+	return out
+}
+
+func (r Run) backup(ctx context.Context, name string) (*velerov1.Backup, error) {
+	var b velerov1.Backup
+	err := r.Source.Get(ctx, client.ObjectKey{Namespace: r.Source.VeleroNamespace, Name: name}, &b)
+	return &b, err
+}
+
+// backupNote is what a step has to say of one of Velero's backups or restores.
+type backupNote struct {
+	Step string
+	Say  string
+	On   progress.Ref
+}
+
+func (n backupNote) Reason() string          { return n.Step }
+func (n backupNote) Text() string            { return n.Say }
+func (n backupNote) Regarding() progress.Ref { return n.On }
+
+// volumeNote is a volume that went one way.
+type volumeNote struct {
+	Why     string
+	On      progress.Ref
+	Bytes   int64 // in all
+	Changed int64 // uploaded anew; 0 where that is not known
+	Took    time.Duration
+}
+
+func (n volumeNote) Reason() string          { return n.Why }
+func (n volumeNote) Regarding() progress.Ref { return n.On }
+
+func (n volumeNote) Text() string {
+	s := fmt.Sprintf("%s/%s: %s", n.On.Namespace, n.On.Name, humanize.IBytes(uint64(max(n.Bytes, 0))))
+	if n.Took > 0 {
+		s += " in " + n.Took.String()
+	}
+	return s
+}
+
+func claimRef(side progress.Side, claim string) progress.Ref {
+	ns, name, _ := strings.Cut(claim, "/")
+	return progress.Ref{Side: side, APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: ns, Name: name}
+}
+
+func backupRef(side progress.Side, b *velerov1.Backup) progress.Ref {
+	return progress.Ref{Side: side, APIVersion: velerov1.SchemeGroupVersion.String(), Kind: "Backup", Namespace: b.Namespace, Name: b.Name, UID: string(b.UID)}
+}
+
+func (r Run) backupRef(side progress.Side, name string) progress.Ref {
+	ns := r.Source.VeleroNamespace
+	if side == progress.OnDestination {
+		ns = r.Destination.VeleroNamespace
+	}
+	b := velerov1.Backup{}
+	b.Namespace, b.Name = ns, name
+	return backupRef(side, &b)
+}
+

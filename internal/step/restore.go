@@ -1,0 +1,238 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/velero"
+)
+
+// EnsureStageRestore asks Velero on the destination for the restore of the
+// volumes into fresh claims.
+func EnsureStageRestore(r Run) pipeline.Step {
+	return &ensure{
+		name: velero.StepStageRestore,
+		on:   r.Destination,
+		objects: func(ctx context.Context) ([]client.Object, error) {
+			agent, err := nodeAgent(ctx, r.Destination.Cluster)
+			if err != nil {
+				return nil, err
+			}
+			modifiers, err := velero.StageModifiers(r.Owner, r.Plan, r.Destination.VeleroNamespace, agent)
+			if err != nil {
+				return nil, err
+			}
+			return []client.Object{modifiers, velero.StageRestore(r.Owner, r.Plan, r.Destination.VeleroNamespace)}, nil
+		},
+		note: backupNote{
+			Step: velero.StepStageRestore, On: r.restoreRef(r.Owner.StageRestore()),
+			Say: fmt.Sprintf("restore of %d volumes asked for", len(r.Plan.Copied())),
+		},
+	}
+}
+
+// StageRestoreCreated waits for the restore of the volumes, and proves of every
+// claim that it is bound, that its data is back and that Velero's mark was
+// taken out of the volume again.
+func StageRestoreCreated(r Run) pipeline.Step { return stageRestoreCreated{r} }
+
+type stageRestoreCreated struct{ r Run }
+
+func (s stageRestoreCreated) Name() string              { return "StageRestoreCreated" }
+func (s stageRestoreCreated) Act(context.Context) error { return nil }
+
+// stageState is all that the step looks at.
+type stageState struct {
+	restore  *velerov1.Restore
+	captures []velero.Capture
+	claims   map[string]corev1.PersistentVolumeClaimPhase // by the source's namespace/name
+	pods     []corev1.Pod                                 // the stage pods on the destination
+}
+
+func (s stageRestoreCreated) Next(ctx context.Context) (pipeline.Decision, error) {
+	state, err := s.look(ctx)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	return decideStageRestore(state), nil
+}
+
+func (s stageRestoreCreated) look(ctx context.Context) (stageState, error) {
+	restore, err := s.r.restore(ctx, s.r.Owner.StageRestore())
+	if err != nil {
+		return stageState{}, err
+	}
+	captures, err := s.r.captures(ctx, true)
+	if err != nil {
+		return stageState{}, err
+	}
+	pods, err := listStagePods(ctx, s.r.Destination, s.r.Owner)
+	if err != nil {
+		return stageState{}, err
+	}
+	claims, err := s.claims(ctx)
+	return stageState{restore: restore, captures: captures, claims: claims, pods: pods}, err
+}
+
+func (s stageRestoreCreated) claims(ctx context.Context) (map[string]corev1.PersistentVolumeClaimPhase, error) {
+	out := map[string]corev1.PersistentVolumeClaimPhase{}
+	for _, ns := range s.r.copiedNamespaces() {
+		var list corev1.PersistentVolumeClaimList
+		if err := s.r.Destination.List(ctx, &list, client.InNamespace(s.r.Plan.DestinationNamespace(ns))); err != nil {
+			return nil, err
+		}
+		for _, c := range list.Items {
+			out[ns+"/"+c.Name] = c.Status.Phase
+		}
+	}
+	return out, nil
+}
+
+func decideStageRestore(st stageState) pipeline.Decision {
+	note := backupNote{Step: "StageRestoreCreated", On: restoreRef(st.restore)}
+	d := pipeline.Decision{Verdict: pipeline.Wait, Amounts: velero.RestoreAmounts(st.captures), Facts: restoreFacts(st.captures)}
+	lost := failedRestores(st.captures)
+	switch outcome := velero.RestoreOutcome(st.restore); {
+	case len(lost) > 0:
+		d.Verdict, note.Say = pipeline.Failed, strings.Join(lost, "; ")
+	case outcome == velero.Broken:
+		d.Verdict, note.Say = pipeline.Failed, velero.RestoreTrouble(st.restore)
+	case outcome == velero.Running:
+		note.Say = waitingForRestore(st)
+	default:
+		d.Verdict, note.Say = provenRestore(st)
+	}
+	d.Note = note
+	return d
+}
+
+// provenRestore is the last word on a restore that Velero calls Completed.
+func provenRestore(st stageState) (pipeline.Verdict, string) {
+	var left, unbound []string
+	for _, c := range st.captures {
+		if !c.Restored() {
+			left = append(left, c.Claim)
+		}
+		if st.claims[c.Claim] != corev1.ClaimBound {
+			unbound = append(unbound, fmt.Sprintf("%s (%s)", c.Claim, orAbsent(st.claims[c.Claim])))
+		}
+	}
+	marked := marked(st.pods)
+	switch {
+	case len(left) > 0:
+		return pipeline.Failed, fmt.Sprintf("Velero calls restore %s Completed, but it has left out the data of %s", st.restore.Name, strings.Join(left, ", "))
+	case len(unbound) > 0:
+		return pipeline.Wait, "waiting for claims to be bound: " + strings.Join(unbound, ", ")
+	case len(marked) > 0:
+		return pipeline.Wait, "waiting for Velero's mark to be taken out of the volumes: " + strings.Join(marked, ", ")
+	default:
+		return pipeline.Done, fmt.Sprintf("%d volumes, %s, are restored into fresh claims", len(st.captures), humanize.IBytes(uint64(velero.Bytes(st.captures))))
+	}
+}
+
+// marked are the stage pods whose volume may still hold Velero's mark: their
+// waiting container, which removes it, has not ended.
+func marked(pods []corev1.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		for _, s := range p.Status.InitContainerStatuses {
+			if t := s.State.Terminated; t == nil || t.ExitCode != 0 {
+				out = append(out, p.Namespace+"/"+p.Name)
+			}
+		}
+	}
+	return out
+}
+
+func waitingForRestore(st stageState) string {
+	s := "Velero restore " + st.restore.Name
+	if st.restore.Status.Phase == "" {
+		return "waiting for Velero to take up restore " + st.restore.Name
+	}
+	s += ": " + string(st.restore.Status.Phase)
+	var stuck []string
+	for _, p := range st.pods {
+		if p.Status.Phase == corev1.PodPending && podTrouble(&p) != string(corev1.PodPending) {
+			stuck = append(stuck, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))
+		}
+	}
+	if len(stuck) > 0 {
+		s += "; " + strings.Join(stuck, "; ")
+	}
+	return s
+}
+
+func failedRestores(captures []velero.Capture) []string {
+	var out []string
+	for _, c := range captures {
+		if why := c.RestoreFailure(); why != "" {
+			out = append(out, fmt.Sprintf("volume of %s: %s", c.Claim, why))
+		}
+	}
+	return out
+}
+
+func restoreFacts(captures []velero.Capture) []progress.Note {
+	var out []progress.Note
+	for _, c := range captures {
+		if !c.Restored() || c.Restore == nil {
+			continue
+		}
+		out = append(out, volumeNote{
+			Why: "VolumeRestored", On: restoredClaimRef(c), Bytes: c.Restore.Status.Progress.TotalBytes,
+			Took: took(c.Restore.Status.StartTimestamp, c.Restore.Status.CompletionTimestamp),
+		})
+	}
+	return out
+}
+
+// restoredClaimRef is the claim on the destination: the source's name in the
+// namespace of the pod that it was restored through.
+func restoredClaimRef(c velero.Capture) progress.Ref {
+	ref := claimRef(progress.OnDestination, c.Claim)
+	ref.Namespace = c.Restore.Spec.Pod.Namespace
+	return ref
+}
+
+func took(start, end *metav1.Time) time.Duration {
+	if start == nil || end == nil {
+		return 0
+	}
+	return end.Sub(start.Time)
+}
+
+func orAbsent(p corev1.PersistentVolumeClaimPhase) string {
+	if p == "" {
+		return "absent"
+	}
+	return string(p)
+}
+
+func (r Run) restore(ctx context.Context, name string) (*velerov1.Restore, error) {
+	var out velerov1.Restore
+	err := r.Destination.Get(ctx, client.ObjectKey{Namespace: r.Destination.VeleroNamespace, Name: name}, &out)
+	return &out, err
+}
+
+func restoreRef(r *velerov1.Restore) progress.Ref {
+	return progress.Ref{
+		Side: progress.OnDestination, APIVersion: velerov1.SchemeGroupVersion.String(), Kind: "Restore",
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID),
+	}
+}
+
+func (r Run) restoreRef(name string) progress.Ref {
+	v := velerov1.Restore{}
+	v.Namespace, v.Name = r.Destination.VeleroNamespace, name
+	return restoreRef(&v)
+}

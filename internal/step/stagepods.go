@@ -1,0 +1,229 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/velero"
+)
+
+// EnsureStagePods makes a pod for every copied claim, since Velero's
+// file-system backup sees only what a running pod mounts and the application
+// is stopped.
+func EnsureStagePods(r Run) pipeline.Step {
+	return &ensure{
+		name:    "EnsureStagePods",
+		on:      r.Source,
+		objects: r.stagePods,
+		note: progress.Remark{
+			Why: "EnsureStagePods", Say: fmt.Sprintf("stage pods for %d claims", len(r.Plan.Copied())),
+		},
+	}
+}
+
+func (r Run) stagePods(ctx context.Context) ([]client.Object, error) {
+	agent, err := nodeAgent(ctx, r.Source.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	uids, err := r.claimUIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var backups velerov1.PodVolumeBackupList
+	if err := r.Source.List(ctx, &backups, client.InNamespace(r.Source.VeleroNamespace)); err != nil {
+		return nil, err
+	}
+	pods, err := r.podNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []client.Object
+	for _, v := range r.Plan.Copied() {
+		name := stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods)
+		out = append(out, velero.StagePod(r.Owner, v, name, agent))
+	}
+	return out, nil
+}
+
+// stagePodName is the pod name of the claim's newest completed PodVolumeBackup,
+// under which kopia finds the parent snapshot, unless a pod that is not ours
+// bears it now; else the claim's own stable name. pods maps namespace/name of
+// the pods there are to whether they are stage pods of ours.
+func stagePodName(namespace, claim, uid string, backups []velerov1.PodVolumeBackup, pods map[string]bool) string {
+	var last *velerov1.PodVolumeBackup
+	for i := range backups {
+		b := &backups[i]
+		if b.Spec.Tags["pvc-uid"] != uid || b.Status.Phase != velerov1.PodVolumeBackupPhaseCompleted {
+			continue
+		}
+		if last == nil || last.CreationTimestamp.Before(&b.CreationTimestamp) {
+			last = b
+		}
+	}
+	if last == nil {
+		return naming.StagePod(namespace, claim)
+	}
+	if ours, taken := pods[namespace+"/"+last.Spec.Pod.Name]; taken && !ours {
+		return naming.StagePod(namespace, claim)
+	}
+	return last.Spec.Pod.Name
+}
+
+func (r Run) podNames(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, ns := range r.copiedNamespaces() {
+		var list corev1.PodList
+		if err := r.Source.List(ctx, &list, client.InNamespace(ns)); err != nil {
+			return nil, err
+		}
+		for _, p := range list.Items {
+			out[p.Namespace+"/"+p.Name] = naming.OfPlanUID(p.Labels) == r.Owner.PlanUID
+		}
+	}
+	return out, nil
+}
+
+// StagePodsCreated waits until every stage pod runs.
+func StagePodsCreated(r Run) pipeline.Step { return stagePodsCreated{r} }
+
+type stagePodsCreated struct{ r Run }
+
+func (s stagePodsCreated) Name() string              { return "StagePodsCreated" }
+func (s stagePodsCreated) Act(context.Context) error { return nil }
+
+func (s stagePodsCreated) Next(ctx context.Context) (pipeline.Decision, error) {
+	pods, err := listStagePods(ctx, s.r.Source, s.r.Owner)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	return decideStagePods(pods, s.r.copiedClaims()), nil
+}
+
+func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {
+	running := map[string]bool{}
+	var waiting []string
+	for _, p := range pods {
+		if podReady(&p) {
+			running[p.Annotations[naming.AnnClaim]] = true
+			continue
+		}
+		waiting = append(waiting, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))
+	}
+	var missing []string
+	for _, claim := range claims {
+		if !running[claim] {
+			missing = append(missing, claim)
+		}
+	}
+	note := progress.Remark{Why: "StagePodsCreated"}
+	switch {
+	case len(missing) == 0:
+		note.Say = fmt.Sprintf("every one of %d claims is mounted by a running stage pod", len(claims))
+		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
+	case len(waiting) == 0:
+		note.Say = "stage pods are gone, of " + strings.Join(missing, ", ")
+		return pipeline.Decision{Verdict: pipeline.Failed, Note: note}
+	default:
+		note.Say = "waiting for stage pods: " + strings.Join(waiting, "; ")
+		return pipeline.Decision{Verdict: pipeline.Wait, Note: note}
+	}
+}
+
+// EnsureStagePodsDeleted removes the stage pods of both clusters and waits
+// until they are gone: only then can the application's pods mount the volumes.
+func EnsureStagePodsDeleted(r Run) pipeline.Step { return stagePodsDeleted{r} }
+
+type stagePodsDeleted struct{ r Run }
+
+func (s stagePodsDeleted) Name() string { return "EnsureStagePodsDeleted" }
+
+func (s stagePodsDeleted) Next(ctx context.Context) (pipeline.Decision, error) {
+	pods, err := s.pods(ctx)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	return decideStagePodsDeleted(pods), nil
+}
+
+func decideStagePodsDeleted(pods []corev1.Pod) pipeline.Decision {
+	note := progress.Remark{Why: "EnsureStagePodsDeleted", Say: "no stage pod is left"}
+	if len(pods) == 0 {
+		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
+	}
+	note.Say = fmt.Sprintf("waiting for %d stage pods to be gone", len(pods))
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil {
+			note.Say = fmt.Sprintf("deleting %d stage pods", len(pods))
+			return pipeline.Decision{Verdict: pipeline.Act, Note: note}
+		}
+	}
+	return pipeline.Decision{Verdict: pipeline.Wait, Note: note}
+}
+
+func (s stagePodsDeleted) Act(ctx context.Context) error {
+	for _, c := range []client.Client{s.r.Source, s.r.Destination} {
+		pods, err := listStagePods(ctx, c, s.r.Owner)
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if err := c.Delete(ctx, &pods[i]); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s stagePodsDeleted) pods(ctx context.Context) ([]corev1.Pod, error) {
+	src, err := listStagePods(ctx, s.r.Source, s.r.Owner)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := listStagePods(ctx, s.r.Destination, s.r.Owner)
+	return append(src, dst...), err
+}
+
+// listStagePods are the run's stage pods in all namespaces of a cluster.
+func listStagePods(ctx context.Context, c client.Client, o naming.Owner) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := c.List(ctx, &list, client.MatchingLabels(velero.StagePodLabels(o)))
+	return list.Items, err
+}
+
+func podReady(p *corev1.Pod) bool {
+	if p.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// podTrouble says in a line why a pod does not run yet.
+func podTrouble(p *corev1.Pod) string {
+	for _, s := range append(append([]corev1.ContainerStatus{}, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			return strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return string(p.Status.Phase)
+}
