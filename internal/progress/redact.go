@@ -1,6 +1,9 @@
 package progress
 
-import "regexp"
+import (
+	"regexp"
+	"unicode/utf8"
+)
 
 // Hidden stands for what must not be told.
 const Hidden = "[hidden]"
@@ -25,4 +28,21 @@ func Redact(text string) string {
 	text = authScheme.ReplaceAllString(text, "${1} "+Hidden)
 	text = named.ReplaceAllString(text, "${1}"+Hidden)
 	return accessKey.ReplaceAllString(text, Hidden)
+}
+
+// Cut shortens a text to at most limit bytes, between two runes and visibly.
+// Limits below the length of the mark give an empty text.
+func Cut(text string, limit int) string {
+	const mark = "…"
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(mark)
+	if end < 0 {
+		return ""
+	}
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
