@@ -1,0 +1,155 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/naming"
+)
+
+// leases are mig's leases of a cluster, by name.
+type leases map[string]*coordinationv1.Lease
+
+func (h *Held) list(ctx context.Context) (leases, error) {
+	var found coordinationv1.LeaseList
+	err := h.c.List(ctx, &found, client.InNamespace(h.c.VeleroNamespace), client.MatchingLabels{naming.LabelCreatedBy: naming.CreatedBy})
+	if err != nil {
+		return nil, fmt.Errorf("list the leases in namespace %s: %w", h.c.VeleroNamespace, err)
+	}
+	all := leases{}
+	for i := range found.Items {
+		all[found.Items[i].Name] = &found.Items[i]
+	}
+	return all, nil
+}
+
+// holding is the renewed lease by which a lease is held; nil where nobody can
+// hold it any more: it was given back, or its run's lease is another's by now.
+func (all leases) holding(l *coordinationv1.Lease) *coordinationv1.Lease {
+	holder := deref(l.Spec.HolderIdentity)
+	if holder == "" {
+		return nil
+	}
+	of := l.Annotations[naming.AnnLease]
+	if of == "" {
+		return l
+	}
+	run := all[of]
+	if run == nil || deref(run.Spec.HolderIdentity) != holder {
+		return nil
+	}
+	return run
+}
+
+// watched is another's renewed lease and since when it has not moved, by our
+// own clock.
+type watched struct {
+	holder string
+	renew  metav1.MicroTime
+	since  time.Time
+}
+
+func (w watched) moved(l *coordinationv1.Lease) bool {
+	return w.holder != deref(l.Spec.HolderIdentity) || !w.renew.Equal(l.Spec.RenewTime)
+}
+
+// waitOut returns when nobody living holds what is wanted, with the leases as
+// they were then.
+func (h *Held) waitOut(ctx context.Context) (leases, error) {
+	seen := map[string]watched{}
+	for {
+		all, err := h.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		free, err := h.allFree(ctx, all, seen)
+		if free || err != nil {
+			return all, err
+		}
+		if err := sleep(ctx, retryIn); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// allFree looks once at everything that is wanted. A lease that has moved since
+// the last look has a living holder.
+func (h *Held) allFree(ctx context.Context, all leases, seen map[string]watched) (bool, error) {
+	free := true
+	for _, l := range h.all() {
+		found := all[l.name]
+		if found == nil {
+			continue
+		}
+		run := all.holding(found)
+		if run == nil {
+			continue
+		}
+		before, known := seen[run.Name]
+		switch {
+		case !known:
+			free = false
+			seen[run.Name] = watched{holder: deref(run.Spec.HolderIdentity), renew: deref(run.Spec.RenewTime), since: time.Now()}
+			h.tell(l.what, found)
+		case before.moved(run):
+			return false, heldBy(l.what, found)
+		case time.Since(before.since) < good(run):
+			free = false
+		default:
+			expired, err := h.expire(ctx, all, run)
+			if err != nil {
+				return false, err
+			}
+			free = free && expired
+		}
+	}
+	return free, nil
+}
+
+func (h *Held) tell(what string, found *coordinationv1.Lease) {
+	if h.locker.Waiting != nil {
+		h.locker.Waiting(what, heldBy(what, found))
+	}
+}
+
+// good is for how long a lease is good without being renewed.
+func good(l *coordinationv1.Lease) time.Duration {
+	if s := deref(l.Spec.LeaseDurationSeconds); s > 0 {
+		return time.Duration(s) * time.Second
+	}
+	return Duration
+}
+
+// expire takes a dead holder's name off its lease. Should it live after all,
+// its next renewal meets the change and it stops; should it just have renewed,
+// ours fails, and the next look sees it move.
+func (h *Held) expire(ctx context.Context, all leases, run *coordinationv1.Lease) (bool, error) {
+	next := run.DeepCopy()
+	next.Spec.HolderIdentity = new(string)
+	err := h.c.Update(ctx, next)
+	if err == nil {
+		all[run.Name] = next // its other claims are free with it
+		return true, nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return false, fmt.Errorf("lease %s/%s of a dead run: %w", run.Namespace, run.Name, err)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
