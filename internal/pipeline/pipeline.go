@@ -209,11 +209,12 @@ func (r *stepRun) follow(ctx context.Context, d Decision) (bool, error) {
 	case Failed:
 		return true, r.fail(ctx, d.Note, errors.New(d.Note.Text()))
 	case Act:
-		r.troubled = time.Time{}
 		r.wait(d)
-		err := r.step.Act(ctx)
-		r.acted = err == nil
-		return false, err
+		if err := r.step.Act(ctx); err != nil {
+			return false, err
+		}
+		r.acted, r.troubled = true, time.Time{}
+		return r.checkLimits(ctx, d.Note) // an act that never holds ends too
 	case Wait:
 		r.troubled = time.Time{}
 		r.wait(d)

@@ -258,4 +258,3 @@ func (r Run) backupRef(side progress.Side, name string) progress.Ref {
 	b.Namespace, b.Name = ns, name
 	return backupRef(side, &b)
 }
-
