@@ -118,7 +118,7 @@ func section(lines []string) []string {
 }
 
 func (m *model) titleLine(p palette, now time.Time, width int) string {
-	age := took(now.Sub(m.began))
+	age := Took(now.Sub(m.began))
 	title := ansi.Truncate(m.title, width-len(age)-1, "…")
 	return p.strong.Render(pad(title, width-len(age))) + age
 }
@@ -180,7 +180,7 @@ func (m *model) stepLine(p palette, i int, now time.Time, width int) string {
 	if s.state == "" {
 		return style.Render(ansi.Truncate(mark+" "+strings.TrimRight(head, " "), width, "…"))
 	}
-	age := took(elapsed)
+	age := Took(elapsed)
 	if s.state == progress.Skipped {
 		age = "-"
 	}

@@ -99,15 +99,15 @@ func line(u progress.Update) string {
 	text := about(u.Step, u.Note)
 	switch u.State {
 	case progress.Done:
-		return head + "done in " + took(u.Elapsed) + ": " + said(u.Note)
+		return head + "done in " + Took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Skipped:
 		return head + said(u.Note)
 	case progress.Blocked:
 		return head + "blocked: " + said(u.Note)
 	case progress.Failed:
-		return head + "failed after " + took(u.Elapsed) + ": " + said(u.Note)
+		return head + "failed after " + Took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Stalled:
-		return head + "nothing has moved for a while, still waiting after " + took(u.Elapsed) + ": " + said(u.Note)
+		return head + "nothing has moved for a while, still waiting after " + Took(u.Elapsed) + ": " + said(u.Note)
 	case progress.Warning:
 		return head + "warning: " + text
 	default:
@@ -123,7 +123,7 @@ func runLine(u progress.Update) string {
 }
 
 func waitingLine(u progress.Update, since time.Duration) string {
-	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, took(since), said(u.Note))
+	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, Took(since), said(u.Note))
 	if far := amountsText(u.Amounts); far != "" {
 		text += " (" + far + ")"
 	}

@@ -27,10 +27,11 @@ type View interface {
 // clock is how times are shown in lines: the day is the reader's.
 const clock = "15:04:05"
 
-// took is a duration in a few characters, as kubectl shows an age: 41s, 2m13s, 3h.
-func took(d time.Duration) string { return duration.HumanDuration(d) }
+// Took is a duration in a few characters, as kubectl shows an age: 41s, 2m13s, 3h.
+func Took(d time.Duration) string { return duration.HumanDuration(d) }
 
-func size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+// Size is a number of bytes in a few characters: 38 MiB.
+func Size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 // sum adds up amounts and counts those that are complete.
 func sum(amounts []progress.Amount) (done, total int64, complete int) {
@@ -53,7 +54,7 @@ func amountsText(amounts []progress.Amount) string {
 	if total == 0 {
 		return fmt.Sprintf("%d of %d volumes", complete, len(amounts))
 	}
-	return fmt.Sprintf("%d of %d volumes, %s of %s", complete, len(amounts), size(done), size(total))
+	return fmt.Sprintf("%d of %d volumes, %s of %s", complete, len(amounts), Size(done), Size(total))
 }
 
 // about is a note with its reason in front, unless the reason is the step's

@@ -69,13 +69,13 @@ func (v *volume) line(nameWidth, width int) string {
 	case v.total == 0 && v.done == 0:
 		name += "  waits for its turn"
 	case v.total == 0:
-		name += "  " + size(v.done) + " so far"
+		name += "  " + Size(v.done) + " so far"
 	case v.complete():
-		tail := fmt.Sprintf(" %s in %s", size(v.total), took(v.until.Sub(v.since)))
+		tail := fmt.Sprintf(" %s in %s", Size(v.total), Took(v.until.Sub(v.since)))
 		name += v.full(room-len(tail)) + tail
 	case !v.moved:
 		// A rate since the first look would be that of an earlier process.
-		tail := fmt.Sprintf(" %s of %s", size(v.done), size(v.total))
+		tail := fmt.Sprintf(" %s of %s", Size(v.done), Size(v.total))
 		name += draw(v.bar, room-len(tail)) + tail
 	default:
 		progressbar.OptionShowCount()(v.bar)

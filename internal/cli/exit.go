@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/config"
+	"github.com/mig-cli/mig/internal/lock"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/record"
+)
+
+// The exit codes are a contract: scripts branch on them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitIncomplete  = 3
+	exitDenied      = 4
+	exitRunning     = 8
+	exitBlocked     = 10
+	exitLocked      = 11
+	exitInterrupted = 130
+)
+
+// exitCodes documents the codes, for mig help exit-codes.
+const exitCodes = `   0  done, or nothing was left to do
+   1  failed
+   2  wrong command line, or a plan or kubeconfig that cannot be read
+   3  finished, but something was left out; each is named
+   4  a cluster refused our credentials or rights
+   8  still running (mig status)
+  10  blocked: a person must decide, then the same command goes on
+  11  another run holds the plan or one of its namespaces
+ 130  interrupted; the same command goes on where it was`
+
+// ErrInterrupted is the cause of a context that ended at a person's wish.
+var ErrInterrupted = errors.New("interrupted") //nolint:gochecknoglobals // a sentinel
+
+// usageError is a command line that cannot be meant.
+type usageError struct {
+	Err  error
+	Hint string
+}
+
+func (e *usageError) Error() string { return e.Err.Error() }
+
+func (e *usageError) Unwrap() error { return e.Err }
+
+func usagef(format string, args ...any) error { return &usageError{Err: fmt.Errorf(format, args...)} }
+
+// sideError says on which of the two clusters something failed.
+type sideError struct {
+	Side string // source, destination
+	Err  error
+}
+
+func (e *sideError) Error() string { return e.Side + ": " + e.Err.Error() }
+
+func (e *sideError) Unwrap() error { return e.Err }
+
+// blockedError is a plan that is not ready to run.
+type blockedError struct {
+	Message string
+	Hint    string
+	Denied  bool // because a cluster refused our credentials or rights, and for nothing else
+}
+
+func (e *blockedError) Error() string { return e.Message }
+
+// incompleteError is a run that came to its end without all that the plan covers.
+type incompleteError struct {
+	Left []string // each in a sentence
+}
+
+func (e *incompleteError) Error() string {
+	return "finished, but not everything was taken along:\n" + strings.Join(e.Left, "\n")
+}
+
+// runError is the end of a run that did not get there: it knows the commands
+// that go on and back.
+type runError struct {
+	Kind string // migrate, rollback
+	Plan string // as the user named it
+	Err  error
+}
+
+func (e *runError) Error() string { return e.Err.Error() }
+
+func (e *runError) Unwrap() error { return e.Err }
+
+func (e *runError) again() string { return strings.TrimSpace("mig " + e.Kind + " " + e.Plan) }
+
+func (e *runError) ways() string {
+	if e.Kind == kindRollback {
+		return "go on with: " + e.again()
+	}
+	return "go on with: " + e.again() + ", or back with: " + strings.TrimSpace("mig rollback "+e.Plan)
+}
+
+// failure is an error as a person or a script is told of it.
+type failure struct {
+	Type    string `json:"type"` // exit_error
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// report tells of an error, if there is one, and gives the exit code.
+func report(w io.Writer, asJSON bool, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	f := explain(err)
+	if asJSON {
+		line := f
+		line.Message = strings.ReplaceAll(f.Message, "\n", "; ")
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(line) // nobody is left to tell
+		return f.Code
+	}
+	for line := range strings.SplitSeq(f.Message, "\n") {
+		_, _ = fmt.Fprintln(w, "mig: error: "+line)
+	}
+	if f.Hint != "" {
+		_, _ = fmt.Fprintln(w, "mig: hint: "+f.Hint)
+	}
+	return f.Code
+}
+
+// explain maps an error to code, message and hint. It asks the error's type,
+// never its text.
+func explain(err error) failure {
+	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
+	for _, kind := range []func(error, *failure) bool{
+		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, failedRun,
+	} {
+		if kind(err, &f) {
+			break
+		}
+	}
+	return f
+}
+
+func interrupted(err error, f *failure) bool {
+	var stopped *pipeline.InterruptedError
+	var run *runError
+	switch {
+	case errors.As(err, &stopped):
+		f.Message = "interrupted in step " + stopped.Step + "; nothing was left half done"
+	case errors.Is(err, errNotConfirmed):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
+		f.Message = "interrupted"
+		if errors.As(err, &run) {
+			f.Message = "interrupted at once: what was under way in the clusters may go on there"
+		}
+	default:
+		return false
+	}
+	f.Code = exitInterrupted
+	if errors.As(err, &run) {
+		f.Hint = run.ways()
+	}
+	return true
+}
+
+func wrongUse(err error, f *failure) bool {
+	var usage *usageError
+	if !errors.As(err, &usage) {
+		return false
+	}
+	f.Code, f.Hint = exitUsage, usage.Hint
+	return true
+}
+
+// unreadable are files that are not what they should be: plan, kubeconfig, settings.
+func unreadable(err error, f *failure) bool {
+	var load *plan.LoadError
+	var find *plan.FindError
+	var unknown *cluster.UnknownContextError
+	var kubeconfig *cluster.KubeconfigError
+	var settings *config.Error
+	switch {
+	case errors.As(err, &load) && errors.Is(err, fs.ErrNotExist):
+		f.Hint = "make a plan with: mig plan create"
+	case errors.As(err, &load), errors.As(err, &find), errors.As(err, &settings):
+	case errors.As(err, &unknown):
+		f.Hint = "see the contexts with: kubectl config get-contexts"
+	case errors.As(err, &kubeconfig):
+		f.Hint = "see what kubectl makes of it with: kubectl config view"
+	default:
+		return false
+	}
+	f.Code = exitUsage
+	return true
+}
+
+func leftOut(err error, f *failure) bool {
+	var incomplete *incompleteError
+	if !errors.As(err, &incomplete) {
+		return false
+	}
+	f.Code = exitIncomplete
+	return true
+}
+
+func held(err error, f *failure) bool {
+	var holder *lock.HeldError
+	var ended *record.EndedError
+	if !errors.As(err, &holder) && !errors.As(err, &ended) {
+		return false
+	}
+	f.Code = exitLocked
+	f.Hint = "wait until that run has ended, then run the same command again"
+	return true
+}
+
+func blocked(err error, f *failure) bool {
+	var step *pipeline.BlockedError
+	var notReady *blockedError
+	var newer *record.NewerError
+	var run *runError
+	switch {
+	case errors.As(err, &notReady):
+		f.Hint = notReady.Hint
+		f.Code = exitBlocked
+		if notReady.Denied {
+			f.Code = exitDenied
+		}
+		return true
+	case errors.As(err, &step):
+		f.Hint = "settle that, then run the same command again"
+		if errors.As(err, &run) {
+			f.Hint = "settle that, then " + run.ways()
+		}
+	case errors.As(err, &newer):
+	default:
+		return false
+	}
+	f.Code = exitBlocked
+	return true
+}
+
+func denied(err error, f *failure) bool {
+	if !cluster.IsDenied(err) {
+		return false
+	}
+	f.Code = exitDenied
+	f.Hint = "ask the cluster's administrator for the right, then run the same command again"
+	return true
+}
+
+func failedRun(err error, f *failure) bool {
+	var run *runError
+	if !errors.As(err, &run) {
+		return false
+	}
+	f.Hint = run.ways()
+	return true
+}
+
+// message is an error in words for a person: what the network libraries say is
+// replaced by what it means, and nothing that looks like a secret is told.
+func message(err error) string {
+	text := err.Error()
+	var request *url.Error
+	if errors.As(err, &request) {
+		text = strings.ReplaceAll(text, request.Error(), unreached(request))
+	}
+	return progress.Redact(text)
+}
+
+// unreached says in plain words why a server did not answer as it should.
+func unreached(e *url.Error) string {
+	server := e.URL
+	if u, err := url.Parse(e.URL); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	var dns *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var notTLS tls.RecordHeaderError
+	switch {
+	case errors.As(e, &dns):
+		return fmt.Sprintf("%s cannot be reached: no such host", server)
+	case errors.Is(e, syscall.ECONNREFUSED):
+		return fmt.Sprintf("%s cannot be reached: connection refused", server)
+	case errors.Is(e, syscall.ENETUNREACH), errors.Is(e, syscall.EHOSTUNREACH):
+		return fmt.Sprintf("%s cannot be reached: no route to it", server)
+	case e.Timeout():
+		return fmt.Sprintf("%s does not answer", server)
+	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET):
+		return fmt.Sprintf("%s closed the connection without an answer", server)
+	case errors.As(e, &authority), errors.As(e, &hostname), errors.As(e, &invalid):
+		return fmt.Sprintf("%s: its certificate is not trusted: %s", server, strings.TrimPrefix(rootCause(e).Error(), "x509: "))
+	case errors.As(e, &notTLS), errors.Is(e, http.ErrSchemeMismatch):
+		return fmt.Sprintf("%s answers, but does not speak TLS", server)
+	default:
+		return fmt.Sprintf("%s: %v", server, e.Err)
+	}
+}
+
+// rootCause is the innermost of a chain of errors.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// withHelp turns an error of parsing the command line into a usage error that
+// says where to look.
+func withHelp(cmd *cobra.Command, err error) error {
+	hint := "see: " + cmd.CommandPath() + " --help"
+	if near := nearestFlag(cmd, err); near != "" {
+		hint = "did you mean --" + near + "? " + hint
+	}
+	return &usageError{Err: err, Hint: hint}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mig-cli/mig/internal/render"
+)
+
+type migrateOptions struct {
+	runOptions
+	preview func(context.Context, runRequest) ([]previewStep, error)
+
+	dryRun bool
+}
+
+func newMigrateCommand(f *Factory, run func(context.Context, *migrateOptions) error) *cobra.Command {
+	o := &migrateOptions{runOptions: newRunOptions(f, kindMigrate), preview: f.Preview}
+	cmd := &cobra.Command{
+		Use:   "migrate [PLAN]",
+		Short: "Move the plan's namespaces to the destination",
+		Long: `Runs the cutover: checks both clusters, backs up all objects, stops the
+applications on the source and waits until nothing writes, copies the volumes,
+restores them and the objects on the destination, and waits until the workloads
+there are as ready as they were.
+
+On the source, workloads are scaled to zero (what was there before is written
+down first); its objects and data are never deleted. On the destination, the
+plan's namespaces and their objects are made. What fails before anything started
+on the destination brings the source up again by itself; "mig rollback" takes
+back the rest.
+
+It runs until it is done. Interrupt it (Ctrl-C) and it stops at the next safe
+point; interrupt it twice and it ends at once. Run the same command again, from
+any machine, and it goes on where it was.
+
+EXIT STATUS
+  0 done · 1 failed · 2 wrong command line, unreadable plan
+  3 finished, but something was left out · 4 credentials or rights refused
+  10 blocked: a person must decide · 11 another run holds it · 130 interrupted`,
+		Example: `  mig migrate shop --watch
+  mig migrate shop --dry-run
+  mig migrate shop -o json | jq -r 'select(.state == "done") | .step'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(f, cmd, args); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.addTo(cmd)
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the steps and what each would do now; change nothing")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "for scripts that say it to every command: migrate does not ask")
+	_ = cmd.Flags().MarkHidden("yes") // fails for an unknown flag only
+	return cmd
+}
+
+func runMigrate(ctx context.Context, o *migrateOptions) error {
+	r, err := o.request()
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.show(ctx, r)
+	}
+	return runToEnd(ctx, &o.runOptions, r)
+}
+
+// previewStep is what a step would do now.
+type previewStep struct {
+	Number int    `json:"number"`
+	Step   string `json:"step"`
+	Would  string `json:"would"` // done, act, wait, blocked, failed
+	Text   string `json:"text"`
+}
+
+// preview is what a dry run prints.
+type preview struct {
+	Plan  string        `json:"plan"`
+	Steps []previewStep `json:"steps"`
+}
+
+func (o *migrateOptions) show(ctx context.Context, r runRequest) error {
+	steps, err := o.preview(ctx, r)
+	if err != nil {
+		return err
+	}
+	format := render.FormatTable
+	if o.output != "" {
+		format = render.Format(o.output)
+	}
+	return render.Print(o.streams.Out, format, o.streams.outWidth(), preview{Plan: r.Plan.Name(), Steps: steps}, func() render.Table {
+		t := render.Table{Columns: []string{"", "STEP", "NOW", "WHAT"}}
+		for _, s := range steps {
+			t.Rows = append(t.Rows, []string{strconv.Itoa(s.Number), s.Step, s.Would, s.Text})
+		}
+		return t
+	})
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/render"
+)
+
+func newPVCommand(f *Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pv",
+		Short: "See the plan's volumes",
+		Long:  "The claims of a plan's namespaces and what happens to each.",
+	}
+	cmd.AddCommand(newPVDiscoverCommand(f, runPVDiscover))
+	return group(cmd)
+}
+
+// claimsTable is what a person wants of claims first.
+func claimsTable(rows []discover.Row) render.Table {
+	t := render.Table{
+		Columns: []string{"CLAIM", "PHASE", "CAPACITY", "USED", "CLASS", "MODES", "ACTION", "NEW CLASS", "STATE", "WHY"},
+		Empty:   "No claims in these namespaces.",
+	}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, []string{
+			r.Claim, r.Phase, orDash(r.Capacity), orDash(r.Used), orDash(r.StorageClass), orDash(shortModes(r.AccessModes)),
+			orWord(r.Action, "choose!"), orDash(r.DestinationClass), orDash(r.State), r.Why,
+		})
+	}
+	return t
+}
+
+func orDash(s string) string { return orWord(s, "-") }
+
+func orWord(s, word string) string {
+	if s == "" {
+		return word
+	}
+	return s
+}
+
+// shortModes writes access modes as kubectl does.
+func shortModes(modes []string) string {
+	short := map[string]string{"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+	out := make([]string, 0, len(modes))
+	for _, m := range modes {
+		out = append(out, orWord(short[m], m))
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/config"
+	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/render"
+)
+
+// The kinds of run, which are also the names of their commands.
+const (
+	kindMigrate  = "migrate"
+	kindRollback = "rollback"
+)
+
+// runRequest is what a run is asked to do.
+type runRequest struct {
+	Kind        string
+	Plan        plan.Valid
+	PlanFile    string
+	Source      cluster.Source
+	Destination cluster.Destination
+	Sink        progress.Sink
+	Stop        <-chan struct{}
+	Poll        time.Duration
+}
+
+// runResult is what a run that came to its end tells.
+type runResult struct {
+	Run     string   // its uid
+	LeftOut []string // what the plan covers and is not on the destination, each in a sentence
+	Down    time.Duration
+}
+
+// runOptions are what commands that run have in common.
+type runOptions struct {
+	streams   Streams
+	connect   func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	run       func(context.Context, runRequest) (runResult, error)
+	stop      <-chan struct{}
+	canRedraw bool
+	colour    func(config.Colour) bool
+	settings  config.Config
+
+	kind   string
+	plan   string
+	watch  bool
+	yes    bool
+	output string // empty: for eyes; json
+}
+
+// runFormats are those of commands that run.
+func runFormats() []string { return []string{string(render.FormatJSON)} }
+
+func newRunOptions(f *Factory, kind string) runOptions {
+	return runOptions{
+		streams: f.Streams, connect: f.both, run: f.Run, stop: f.Stop, canRedraw: f.canRedraw(), colour: f.colour, kind: kind,
+	}
+}
+
+// addTo adds the flags and the arguments that all runs have.
+func (o *runOptions) addTo(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{hasSafePoints: "yes"}
+	cmd.Args = maxArgs(1)
+	cmd.ValidArgsFunction = completePlan
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show a live view: steps, a bar for each volume, events (on a terminal)")
+	outputFlag(cmd, runFormats(), "json: one JSON object a line on standard output")
+}
+
+// complete fills in what the command line and the settings say.
+func (o *runOptions) complete(f *Factory, cmd *cobra.Command, args []string) error {
+	o.plan = argOf(args)
+	var err error
+	if o.settings, err = f.config(cmd); err != nil {
+		return err
+	}
+	o.output, err = output(cmd, o.settings, runFormats(), "")
+	return err
+}
+
+// request reads the plan and makes the clients of a run.
+func (o *runOptions) request() (runRequest, error) {
+	v, path, err := loadPlan(o.plan)
+	if err != nil {
+		return runRequest{}, err
+	}
+	src, dst, err := o.connect(v.Plan(), o.settings)
+	return runRequest{
+		Kind: o.kind, Plan: v, PlanFile: path, Source: src, Destination: dst, Stop: o.stop, Poll: o.settings.Poll,
+	}, err
+}
+
+// runToEnd runs a request, shows it, and tells how it ended.
+func runToEnd(ctx context.Context, o *runOptions, r runRequest) error {
+	view := o.view(r)
+	tally := newTally(time.Now())
+	r.Sink = progress.Tee(tally, view)
+	heard := o.sayInterrupt(ctx, view)
+	result, err := o.run(ctx, r)
+	heard()
+	if err != nil {
+		err = &runError{Kind: r.Kind, Plan: planArg(r.PlanFile), Err: err}
+	} else if len(result.LeftOut) > 0 {
+		err = &incompleteError{Left: result.LeftOut}
+	}
+	s := tally.summary(r, result, err, time.Now())
+	if j, ok := view.(*render.JSON); ok {
+		j.Line(s)
+	}
+	view.Close()
+	if o.output == "" {
+		s.tell(o.streams, planArg(r.PlanFile))
+	}
+	return err
+}
+
+// view is how this run is shown.
+func (o *runOptions) view(r runRequest) render.View {
+	switch {
+	case o.output == string(render.FormatJSON):
+		return render.NewJSON(o.streams.Out)
+	case o.watch && o.canRedraw:
+		p := r.Plan.Plan()
+		return render.NewBars(render.BarsOptions{
+			Writer: o.streams.Err, Size: o.streams.Size, Colour: o.colour(o.settings.Colour),
+			Title: fmt.Sprintf("mig %s %s: %s → %s", r.Kind, r.Plan.Name(), p.Spec.Source.Context, p.Spec.Destination.Context),
+		})
+	default:
+		return render.NewLines(o.streams.Err)
+	}
+}
+
+// sayInterrupt says that an interrupt was seen, for the next safe point may be
+// a while away. The function that it returns ends it.
+func (o *runOptions) sayInterrupt(ctx context.Context, view render.View) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-o.stop:
+			view.Say("interrupt: stopping at the next safe point (interrupt again to end at once)")
+		case <-ctx.Done():
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// tally gathers what the summary of a run tells.
+type tally struct {
+	recorder progress.Recorder
+	began    time.Time
+}
+
+func newTally(now time.Time) *tally { return &tally{began: now} }
+
+// Emit keeps what is told at the end: not each of a long wait's moments.
+func (t *tally) Emit(u progress.Update) {
+	if u.State.Transition() || u.State == progress.Skipped || len(u.Amounts) > 0 {
+		t.recorder.Emit(u)
+	}
+}
+
+// runSummary is the last line of a run's -o json.
+type runSummary struct {
+	Type              string            `json:"type"` // summary
+	Run               string            `json:"run"`  // migrate, rollback
+	UID               string            `json:"uid,omitempty"`
+	Plan              string            `json:"plan"`
+	Result            string            `json:"result"` // done, incomplete, failed, blocked, interrupted
+	Seconds           float64           `json:"seconds"`
+	SourceDownSeconds float64           `json:"sourceDownSeconds,omitempty"`
+	Steps             []stepSummary     `json:"steps"`
+	Volumes           []progress.Amount `json:"volumes,omitempty"`
+	Warnings          []string          `json:"warnings,omitempty"`
+	LeftOut           []string          `json:"leftOut,omitempty"`
+}
+
+// stepSummary is one step in the summary.
+type stepSummary struct {
+	Number  int            `json:"number"`
+	Step    string         `json:"step"`
+	State   progress.State `json:"state"`
+	Seconds float64        `json:"seconds"`
+}
+
+func (t *tally) summary(r runRequest, result runResult, err error, now time.Time) runSummary {
+	s := runSummary{
+		Type: "summary", Run: r.Kind, UID: result.Run, Plan: r.Plan.Name(), Result: resultWord(err),
+		Seconds: seconds(now.Sub(t.began)), SourceDownSeconds: seconds(result.Down), LeftOut: result.LeftOut,
+		Steps: []stepSummary{},
+	}
+	for _, u := range t.recorder.Updates() {
+		if len(u.Amounts) > 0 {
+			s.Volumes = u.Amounts // the last word on each
+		}
+		switch u.State {
+		case progress.Done, progress.Skipped, progress.Blocked, progress.Failed:
+			if u.Step != "" {
+				s.Steps = append(s.Steps, stepSummary{Number: u.Number, Step: u.Step, State: u.State, Seconds: seconds(u.Elapsed)})
+			}
+		case progress.Warning, progress.Stalled:
+			s.Warnings = append(s.Warnings, progress.Redact(u.Note.Text()))
+		}
+	}
+	return s
+}
+
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func resultWord(err error) string {
+	if err == nil {
+		return "done"
+	}
+	words := map[int]string{exitIncomplete: "incomplete", exitBlocked: "blocked", exitInterrupted: "interrupted", exitLocked: "blocked"}
+	if word, ok := words[explain(err).Code]; ok {
+		return word
+	}
+	return "failed"
+}
+
+// tell says the end to a person: warnings again, for the screen has scrolled
+// past them, and what can be done next.
+func (s runSummary) tell(streams Streams, arg string) {
+	for _, w := range s.Warnings {
+		_, _ = fmt.Fprintln(streams.Err, "mig: warning: "+w)
+	}
+	if s.Result != "done" {
+		return // the error tells the rest
+	}
+	_, _ = fmt.Fprintln(streams.Out, s.sentence(arg))
+}
+
+func (s runSummary) sentence(arg string) string {
+	took := render.Took(time.Duration(s.Seconds * float64(time.Second)))
+	if s.Run == kindRollback {
+		return fmt.Sprintf("Plan %s is rolled back (%s). Migrate again with: mig migrate %s", s.Plan, took, arg)
+	}
+	text := fmt.Sprintf("Plan %s is migrated (%s)", s.Plan, took)
+	if len(s.Volumes) > 0 {
+		var total int64
+		for _, v := range s.Volumes {
+			total += v.Done
+		}
+		text += fmt.Sprintf(": %s, %s", count(len(s.Volumes), "volume"), render.Size(total))
+	}
+	if s.SourceDownSeconds > 0 {
+		text += "; the source was down for " + render.Took(time.Duration(s.SourceDownSeconds*float64(time.Second)))
+	}
+	return text + ". Take it back with: mig rollback " + arg
+}
+
+// confirm asks at a terminal whether to go on; without one it wants --yes.
+func (o *runOptions) confirm(ctx context.Context, question string) error {
+	if o.yes {
+		return nil
+	}
+	if !o.streams.InTerminal || !o.streams.ErrTerminal {
+		return &usageError{
+			Err:  fmt.Errorf("%s asks before it deletes, and there is no terminal to ask at", o.kind),
+			Hint: "say --yes if you mean it",
+		}
+	}
+	_, _ = fmt.Fprint(o.streams.Err, question+" [y/N] ")
+	answer := make(chan string, 1)
+	go func() { // a read of a terminal cannot be ended; the process's end does
+		var word string
+		_, _ = fmt.Fscanln(o.streams.In, &word)
+		answer <- word
+	}()
+	select {
+	case word := <-answer:
+		if strings.EqualFold(word, "y") || strings.EqualFold(word, "yes") {
+			return nil
+		}
+		return errNotConfirmed
+	case <-o.stop:
+		return ErrInterrupted
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errNotConfirmed is a no to the question.
+var errNotConfirmed = errors.New("nothing was done") //nolint:gochecknoglobals // a sentinel
