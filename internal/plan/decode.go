@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,10 +18,12 @@ import (
 // Bounds of what a file may make the parser do. The parser recurses, and a
 // stack that overflows cannot be recovered from.
 const (
-	maxDepth  = 32        // brackets within brackets
-	maxColumn = 256       // of what opens a block
-	maxMarks  = 4         // anchors and tags in a row
-	maxValues = 1_000_000 // values after aliases are followed
+	maxDepth     = 32        // brackets within brackets
+	maxColumn    = 256       // of what opens a block
+	maxMarks     = 4         // anchors and tags in a row
+	maxMarksLine = 16        // dashes, anchors and tags in a line
+	maxLine      = 4096      // bytes: the scanner's time grows with their square
+	maxValues    = 1_000_000 // values after aliases are followed
 )
 
 // positions tells where each field stands, by its path.
@@ -83,6 +86,9 @@ func (d *decoder) root(data []byte) (root ast.Node) {
 			root = nil
 		}
 	}()
+	if !d.isTame(data) {
+		return nil
+	}
 	tokens := lexer.Tokenize(string(data))
 	if !d.isBounded(tokens) {
 		return nil
@@ -114,15 +120,46 @@ func (d *decoder) only(docs []*ast.DocumentNode) ast.Node {
 }
 
 func (d *decoder) syntax(err error) {
-	pos, message := d.at[""], err.Error()
 	var yamlErr yaml.Error
-	if errors.As(err, &yamlErr) {
-		message = yamlErr.GetMessage()
-		if t := yamlErr.GetToken(); t != nil && t.Position != nil {
-			pos.Line, pos.Column = t.Position.Line, t.Position.Column
+	if !errors.As(err, &yamlErr) {
+		d.problem("", d.at[""], "not YAML: %v", err)
+		return
+	}
+	pos := d.at[""]
+	if t := yamlErr.GetToken(); t != nil && t.Position != nil {
+		pos.Line, pos.Column = t.Position.Line, t.Position.Column
+	}
+	// Its Error() would print the whole file around the place.
+	d.problem("", pos, "not YAML: %s", strings.ReplaceAll(yamlErr.GetMessage(), "\t", `\t`))
+}
+
+// isTame refuses lines that would keep the scanner busy for minutes.
+func (d *decoder) isTame(data []byte) bool {
+	pos := d.at[""]
+	pos.Column = 1
+	for line := range bytes.Lines(data) {
+		pos.Line++
+		if len(line) > maxLine {
+			d.problem("", pos, "a line of %d bytes: no line of a plan is longer than %d", len(line), maxLine)
+			return false
+		}
+		if marksIn(line) > maxMarksLine {
+			d.problem("", pos, "nested too deeply for a plan")
+			return false
 		}
 	}
-	d.problem("", pos, "not YAML: %s", message)
+	return true
+}
+
+// marksIn counts what may open a block or name an anchor or a tag.
+func marksIn(line []byte) int {
+	n := 0
+	for word := range bytes.FieldsSeq(line) {
+		if strings.ContainsRune("-?&!", rune(word[0])) {
+			n++
+		}
+	}
+	return n
 }
 
 // isBounded refuses what would make the parser recurse without end.
@@ -371,6 +408,9 @@ func (d *decoder) items(path string, n ast.Node, into reflect.Value) {
 		d.problem(path, d.position(n), "want a list, got %s", describe(n))
 		return
 	}
+	if len(seq.Values) == 0 {
+		return // as if it were not there
+	}
 	out := reflect.MakeSlice(into.Type(), len(seq.Values), len(seq.Values))
 	for i, item := range seq.Values {
 		field := fmt.Sprintf("%s[%d]", path, i)
@@ -384,6 +424,9 @@ func (d *decoder) pairs(path string, n ast.Node, into reflect.Value) {
 	entries, ok := d.entries(n)
 	if !ok {
 		d.problem(path, d.position(n), "want names with values, got %s", describe(n))
+		return
+	}
+	if len(entries) == 0 {
 		return
 	}
 	out, seen := reflect.MakeMap(into.Type()), map[string]Position{}

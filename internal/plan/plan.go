@@ -44,7 +44,7 @@ type Spec struct {
 // Cluster says how one of the two clusters is reached.
 type Cluster struct {
 	Context         string `json:"context"`
-	Kubeconfig      string `json:"kubeconfig,omitempty"`      // a path; empty: kubectl's rules
+	Kubeconfig      string `json:"kubeconfig,omitempty"`      // a path, relative to the working directory; empty: kubectl's rules
 	VeleroNamespace string `json:"veleroNamespace,omitempty"` // empty: velero
 }
 

@@ -120,6 +120,9 @@ func (c *checker) clusters() {
 		if side.cluster.Context == "" {
 			c.problem(side.field+".context", "is missing: the name of a kubeconfig context")
 		}
+		if strings.HasPrefix(side.cluster.Kubeconfig, "~") {
+			c.problem(side.field+".kubeconfig", "%s: a shell expands ~, a plan file does not; write the path out", side.cluster.Kubeconfig)
+		}
 		c.optional(side.field+".veleroNamespace", side.cluster.VeleroNamespace, validation.IsDNS1123Label)
 	}
 	if s.Source.Context != "" && s.Source.Context == s.Destination.Context && s.Source.Kubeconfig == s.Destination.Kubeconfig {
