@@ -52,14 +52,14 @@ func (s replicate) Next(ctx context.Context) (pipeline.Decision, error) {
 	if err != nil {
 		return pipeline.Decision{}, err
 	}
-	return s.decide(rep), nil
+	note := backupNote{Step: s.name, On: s.r.backupRef(progress.OnDestination, s.backup)}
+	return decideReplica(note, rep), nil
 }
 
-// decide calls a backup replicated only when all its volumes are known too: a
+// decideReplica calls a backup replicated only when all its volumes are known too: a
 // restore that sees the backup first makes pods without their data.
-func (s replicate) decide(rep replica) pipeline.Decision {
-	note := backupNote{Step: s.name, On: s.r.backupRef(progress.OnDestination, s.backup)}
-	missing := 0
+func decideReplica(note backupNote, rep replica) pipeline.Decision {
+	backup, missing := note.On.Name, 0
 	for _, v := range rep.volumes {
 		if !rep.there[v.Name] {
 			missing++
@@ -67,13 +67,13 @@ func (s replicate) decide(rep replica) pipeline.Decision {
 	}
 	switch {
 	case rep.destination == nil:
-		note.Say = fmt.Sprintf("describing Velero backup %s and its %d volumes to the destination", s.backup, len(rep.volumes))
+		note.Say = fmt.Sprintf("describing Velero backup %s and its %d volumes to the destination", backup, len(rep.volumes))
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	case missing > 0:
-		note.Say = fmt.Sprintf("the destination knows Velero backup %s, but not yet %d of its %d volumes", s.backup, missing, len(rep.volumes))
+		note.Say = fmt.Sprintf("the destination knows Velero backup %s, but not yet %d of its %d volumes", backup, missing, len(rep.volumes))
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	default:
-		note.Say = fmt.Sprintf("the destination knows Velero backup %s and its %d volumes", s.backup, len(rep.volumes))
+		note.Say = fmt.Sprintf("the destination knows Velero backup %s and its %d volumes", backup, len(rep.volumes))
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	}
 }

@@ -1,0 +1,207 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mig-cli/mig/internal/lock"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/record"
+	"github.com/mig-cli/mig/internal/step"
+)
+
+// whole ends a run whose every step came to its end.
+func (d *driver) whole(ctx context.Context) (Result, error) {
+	state, note := record.Completed, finished{Why: "Completed", Say: d.completedText()}
+	if d.o.Kind == Rollback {
+		state, note = record.RolledBack, finished{Why: "RolledBack", Say: "the destination holds nothing of the plan's runs any more and the source runs as before"}
+		if err := d.endEarlierRuns(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = d.o.Kind == Cutover && r.SourceDown }); err != nil {
+		return Result{}, err
+	}
+	if err := d.finish(ctx, state, note); err != nil {
+		return Result{}, err
+	}
+	return d.result(state, note.Say), nil
+}
+
+func (d *driver) completedText() string {
+	r := d.journal.Run()
+	s := fmt.Sprintf("plan %s is on the destination", d.owner.PlanName)
+	if n := len(leftOutOf(&r)); n > 0 {
+		s = fmt.Sprintf("plan %s is on the destination, but %s left out", d.owner.PlanName, were(n))
+	}
+	if t := downtime(&r); t > 0 {
+		s += fmt.Sprintf("; the application stood still for %s", t.Round(time.Second))
+	}
+	return s
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "1 thing was"
+	}
+	return fmt.Sprintf("%d things were", n)
+}
+
+// endEarlierRuns says of the runs that this rollback took back that they are.
+func (d *driver) endEarlierRuns(ctx context.Context) error {
+	runs, err := d.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	by := d.journal.Run()
+	for _, r := range runs {
+		if Kind(r.Kind) == Rollback || r.State == record.RolledBack {
+			continue
+		}
+		if err := d.store.End(ctx, r.UID, record.RolledBack, "taken back by rollback "+d.owner.RunUID, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken ends a run that did not come to its end: it brings the source up
+// where nothing has started on the destination, and says in what state the
+// clusters are.
+func (d *driver) broken(ctx context.Context, cause error) (Result, error) {
+	if errors.Is(cause, lock.ErrLost) {
+		// The clusters are in another's hands: not even the record is ours now.
+		return Result{Run: d.owner.RunUID, Kind: d.o.Kind}, &StoppedError{
+			Err: cause, State: "another mig may be at this plan now", Hint: "mig status " + d.owner.PlanName,
+		}
+	}
+	if ctx.Err() != nil { // a second Ctrl-C: nothing more is done, only written down
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+		return d.stopped(ctx, cause, d.leftDown())
+	}
+	r := d.journal.Run()
+	if d.o.Kind != Cutover || !r.SourceDown || d.hasStarted(ctx, r) {
+		return d.stopped(ctx, cause, d.leftDown())
+	}
+	d.o.Say("nothing has started on the destination: bringing the source up again")
+	if err := d.bringSourceUp(ctx); err != nil {
+		return d.stopped(ctx, errors.Join(cause, err), d.leftDown())
+	}
+	return d.stopped(ctx, cause, "the source runs again as before")
+}
+
+// hasStarted says whether the application may run on the destination. What the
+// record fears is looked at; an answer that cannot be had counts as yes.
+func (d *driver) hasStarted(ctx context.Context, r record.Run) bool {
+	if !r.DestinationStarted {
+		return false
+	}
+	there, err := d.stepRun().FinalRestoreStarted(ctx)
+	if err != nil || there {
+		return true
+	}
+	return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = false }) != nil
+}
+
+// bringSourceUp puts the source back as it was before the run.
+func (d *driver) bringSourceUp(ctx context.Context) error {
+	steps := step.RecoverySteps(d.stepRun())
+	names := make([]string, 0, len(steps))
+	for _, s := range steps {
+		names = append(names, s.Name())
+	}
+	if err := d.journal.Forget(ctx, names...); err != nil {
+		return err
+	}
+	if err := d.pipeline("recovery", steps, nil).Run(ctx); err != nil {
+		return err
+	}
+	return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = false })
+}
+
+// leftDown says in a line what the run leaves as it is.
+func (d *driver) leftDown() string {
+	r := d.journal.Run()
+	switch {
+	case d.o.Kind == Rollback:
+		return "the rollback can be taken up again"
+	case r.DestinationStarted:
+		return "the application may run on the destination; the source is down"
+	case r.SourceDown:
+		return "the source is down"
+	default:
+		return "the source was not touched"
+	}
+}
+
+func (d *driver) stopped(ctx context.Context, cause error, clusters string) (Result, error) {
+	state, reason := record.Failed, "MigrationFailed"
+	var interrupted *pipeline.InterruptedError
+	if errors.As(cause, &interrupted) || errors.Is(cause, context.Canceled) {
+		state, reason = record.Interrupted, "Interrupted"
+	}
+	note := finished{Why: reason, Say: cause.Error() + "; " + clusters}
+	err := &StoppedError{Err: cause, State: clusters, Hint: d.hint()}
+	if e := d.finish(ctx, state, note); e != nil {
+		err.Err = errors.Join(cause, fmt.Errorf("the run record could not be ended: %w", e))
+	}
+	return d.result(state, note.Say), err
+}
+
+// hint names the commands to go on and to go back.
+func (d *driver) hint() string {
+	on := fmt.Sprintf("go on with: mig %s %s", d.o.Kind, d.owner.PlanName)
+	if d.o.Kind == Rollback {
+		return on
+	}
+	return on + "; go back with: mig rollback " + d.owner.PlanName
+}
+
+func (d *driver) finish(ctx context.Context, state record.State, n progress.Note) error {
+	if err := d.tell(ctx, progress.RunFinish, n); err != nil {
+		return err
+	}
+	if err := d.journal.Finish(ctx, state, n.Text()); err != nil {
+		return err
+	}
+	if err := d.journal.ReplicaTrouble(); err != nil {
+		d.o.Say("the destination's copy of the run record is behind: " + err.Error())
+	}
+	return nil
+}
+
+func (d *driver) result(state record.State, message string) Result {
+	r := d.journal.Run()
+	return Result{
+		Run: d.owner.RunUID, Record: d.o.Source.VeleroNamespace + "/" + d.owner.RunRecord(), Kind: d.o.Kind,
+		State: state, Message: message, LeftOut: leftOutOf(&r), Took: r.Ended.Sub(r.Started),
+		Downtime: downtime(&r), SourceDown: r.SourceDown,
+	}
+}
+
+// leftOutOf is what the run's record says was left out, by any of its processes.
+func leftOutOf(r *record.Run) []string {
+	var out []string
+	for _, e := range r.Warnings() {
+		if e.Reason == step.ReasonLeftOut {
+			out = append(out, e.Text)
+		}
+	}
+	return out
+}
+
+// downtime is from the first workload's stop on the source to the last one's
+// readiness on the destination.
+func downtime(r *record.Run) time.Duration {
+	from, ok := r.Step("QuiesceApplications")
+	to, there := r.Step("WorkloadsReady")
+	if !ok || !there || from.Started.IsZero() || to.Ended.IsZero() {
+		return 0
+	}
+	return to.Ended.Sub(from.Started)
+}

@@ -1,0 +1,339 @@
+// Package migrate drives a run: it takes the locks, reads from the records how
+// to begin, builds the list of steps of a cutover or a rollback, runs it, and
+// brings the source up again where a run ends before anything has started on
+// the destination. It knows the order of the steps, not what they do, and not
+// who watches.
+package migrate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/event"
+	"github.com/mig-cli/mig/internal/lock"
+	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/preflight"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/record"
+	"github.com/mig-cli/mig/internal/step"
+	"github.com/mig-cli/mig/internal/version"
+)
+
+// Times of a run.
+const (
+	poll      = 500 * time.Millisecond // between two looks at what is waited for
+	patience  = 2 * time.Minute        // with a cluster that does not answer
+	lastWords = 20 * time.Second       // to write down the end and give back the locks
+)
+
+// Options say what to run and who is told.
+type Options struct {
+	Kind        Kind
+	Plan        plan.Valid
+	Text        string // of the plan file, as it is frozen into the record
+	Source      cluster.Source
+	Destination cluster.Destination
+	Sink        progress.Sink
+	Stop        <-chan struct{}   // closed: end at the next safe point
+	Say         func(line string) // what is said beside the steps; never nil
+}
+
+// Result is how a run ended.
+type Result struct {
+	Run     string // its uid
+	Record  string // namespace/name of its record
+	Kind    Kind
+	State   record.State
+	Message string
+	LeftOut []string      // what the plan covers and the destination lacks
+	Took    time.Duration // of the run, all its processes
+	// Downtime is how long the source stood still until the destination was
+	// ready; 0 where it did not.
+	Downtime   time.Duration
+	SourceDown bool // the source stands still now
+}
+
+// RefusedError is a command that does not fit what happened before.
+type RefusedError struct{ Why, Hint string }
+
+func (e *RefusedError) Error() string { return e.Why }
+
+// StoppedError is a run that did not come to its end, with the state that it
+// left the clusters in and the commands to go on or back.
+type StoppedError struct {
+	Err   error
+	State string // of the clusters, in a line
+	Hint  string
+}
+
+func (e *StoppedError) Error() string { return e.Err.Error() + "; " + e.State }
+
+func (e *StoppedError) Unwrap() error { return e.Err }
+
+// Run runs a plan to its end, from wherever an earlier run of it has left off.
+// Errors: *RefusedError, *lock.HeldError, *StoppedError, or a cluster's own.
+func Run(ctx context.Context, o Options) (Result, error) {
+	d := &driver{o: o, owner: naming.Owner{PlanName: o.Plan.Name(), PlanUID: o.Plan.UID()}}
+	return d.drive(ctx)
+}
+
+// driver is one process at one run.
+type driver struct {
+	o       Options
+	owner   naming.Owner
+	who     string
+	store   *record.Store
+	journal *record.Journal
+	sink    progress.Sink // the caller's, the record's and the Events'
+	events  *event.Sink
+}
+
+func (d *driver) drive(ctx context.Context) (Result, error) {
+	last, err := d.last(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	d.owner.RunUID = runUID(decideStart(d.o.Kind, last), last)
+	work, release, err := d.lock(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	// Only under the lock is what the record says true for us.
+	if last, err = d.last(work); err != nil {
+		return Result{}, err
+	}
+	return d.begin(work, decideStart(d.o.Kind, last), last)
+}
+
+// runUID is the last run's where it goes on, else a new one.
+func runUID(s start, last *record.Run) string {
+	if s.way == resume || s.way == bringBack {
+		return last.UID
+	}
+	return naming.NewRunUID(rand.Text())
+}
+
+func (d *driver) last(ctx context.Context) (*record.Run, error) {
+	d.store = record.New(d.o.Source, d.o.Destination, d.owner)
+	last, err := d.store.Latest(ctx)
+	if errors.Is(err, record.ErrNoRun) {
+		return nil, nil //nolint:nilnil // no run is an answer, not an error
+	}
+	return last, err
+}
+
+// lock takes the plan and its namespaces on both clusters. The context ends
+// when one of them is lost.
+func (d *driver) lock(ctx context.Context) (context.Context, func(), error) {
+	who, err := record.Who(ctx, d.o.Source.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.who = who
+	locker := lock.Locker{
+		Holder: lock.Holder{Owner: d.owner, User: who, Host: hostname(), PID: os.Getpid()},
+		Waiting: func(what string, holder *lock.HeldError) {
+			d.o.Say(fmt.Sprintf("waiting for the lease of a run that has ended to run out: %s, %s", what, holder.Host))
+		},
+	}
+	var to []string
+	for _, ns := range d.o.Plan.SourceNamespaces() {
+		to = append(to, d.o.Plan.DestinationNamespace(ns))
+	}
+	onSource, source, err := locker.Acquire(ctx, d.o.Source.Cluster, string(progress.OnSource), d.o.Plan.SourceNamespaces()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	onBoth, destination, err := locker.Acquire(onSource, d.o.Destination.Cluster, string(progress.OnDestination), to...)
+	if err != nil {
+		d.giveBack(ctx, source)
+		return nil, nil, err
+	}
+	return onBoth, func() { d.giveBack(ctx, destination, source) }, nil
+}
+
+// giveBack releases locks, also after ctx has ended.
+func (d *driver) giveBack(ctx context.Context, locks ...*lock.Held) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	for _, l := range locks {
+		if err := l.Release(ctx); err != nil {
+			d.o.Say("a lease could not be given back and runs out by itself: " + err.Error())
+		}
+	}
+}
+
+func (d *driver) begin(ctx context.Context, s start, last *record.Run) (Result, error) {
+	d.owner.RunUID = runUID(s, last)
+	d.store = record.New(d.o.Source, d.o.Destination, d.owner)
+	switch s.way {
+	case refuse:
+		return Result{}, &RefusedError{Why: s.why, Hint: s.hint}
+	case nothing:
+		return Result{Kind: d.o.Kind, Message: s.why}, nil
+	case bringBack:
+		if err := d.finishEarlier(ctx, last); err != nil {
+			return Result{}, err
+		}
+		return d.begin(ctx, start{way: fresh, leftovers: true}, last)
+	default:
+		return d.run(ctx, s, last)
+	}
+}
+
+// finishEarlier brings the source up that an earlier run has left down.
+func (d *driver) finishEarlier(ctx context.Context, last *record.Run) error {
+	d.o.Say("an earlier run has left the source down: bringing it up first")
+	if err := d.open(ctx, resume, last); err != nil {
+		return err
+	}
+	err := d.bringSourceUp(ctx)
+	if err == nil {
+		err = d.journal.Finish(ctx, last.State, last.Message)
+	}
+	d.close(ctx)
+	return err
+}
+
+// open begins or takes up the record and whoever is told.
+func (d *driver) open(ctx context.Context, w way, last *record.Run) error {
+	r := record.Run{
+		UID: d.owner.RunUID, Kind: string(d.o.Kind), Who: d.who, Host: fmt.Sprintf("%s, process %d", hostname(), os.Getpid()),
+		Version: version.String(), Started: time.Now(),
+		Plan: record.FrozenPlan(d.owner.PlanName, d.owner.PlanUID, d.o.Text),
+	}
+	var err error
+	if w == resume {
+		d.journal, err = d.store.Resume(ctx, r)
+	} else {
+		d.journal, err = d.store.Create(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	recorded := d.journal.Run()
+	d.events = event.New(ctx, event.Config{
+		Owner: d.owner, Source: d.o.Source, Destination: d.o.Destination,
+		Instance: fmt.Sprintf("%s-%d", hostname(), os.Getpid()), Earlier: recorded.Told(), Round: d.journal.Round,
+		Trouble: func(side progress.Side, err error) {
+			d.o.Say(fmt.Sprintf("Events cannot be written on the %s; the run record holds the same: %v", side, err))
+		},
+	})
+	d.sink = progress.Tee(d.o.Sink, d.journal, d.events)
+	return nil
+}
+
+// close sends what is still to be sent, also after ctx has ended.
+func (d *driver) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if err := d.events.Close(ctx); err != nil {
+		d.o.Say("not every Event could be sent; the run record holds them: " + err.Error())
+	}
+}
+
+func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, error) {
+	if err := d.open(ctx, s.way, last); err != nil {
+		return Result{}, err
+	}
+	defer d.close(ctx)
+	leftovers := s.leftovers
+	if s.way == resume {
+		_, leftovers = last.Step(step.StepDestinationCleaned)
+	}
+	if err := d.tell(ctx, progress.RunStart, d.started(s.way == resume)); err != nil {
+		return Result{}, err
+	}
+	steps := d.steps(leftovers)
+	if err := d.announce(ctx, steps); err != nil {
+		return Result{}, err
+	}
+	if err := d.pipeline(string(d.o.Kind), steps, d.o.Stop).Run(ctx); err != nil {
+		return d.broken(ctx, err)
+	}
+	return d.whole(ctx)
+}
+
+func (d *driver) steps(leftovers bool) []pipeline.Step {
+	if d.o.Kind == Rollback {
+		return step.RollbackSteps(d.stepRun())
+	}
+	return cutover(d.stepRun(), hooks{
+		check: d.check,
+		stopping: func(ctx context.Context) error {
+			return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = true })
+		},
+		starting: func(ctx context.Context) error {
+			return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = true })
+		},
+	}, leftovers)
+}
+
+func (d *driver) stepRun() step.Run {
+	return step.Run{Owner: d.owner, Plan: d.o.Plan, Source: d.o.Source, Destination: d.o.Destination}
+}
+
+func (d *driver) pipeline(name string, steps []pipeline.Step, stop <-chan struct{}) pipeline.Pipeline {
+	return pipeline.Pipeline{
+		Name: name, Steps: steps, Sink: d.sink, Journal: d.journal, Limits: limits(d.o.Plan), Stop: stop,
+		Passing: cluster.IsPassing, Patience: patience, Poll: poll,
+	}
+}
+
+// announce writes down the steps to come, so that whoever reads the record
+// sees how far the run is.
+func (d *driver) announce(ctx context.Context, steps []pipeline.Step) error {
+	return d.journal.Update(ctx, func(r *record.Run) {
+		for i, s := range steps {
+			if _, ok := r.Step(s.Name()); !ok {
+				r.Steps = append(r.Steps, record.Step{Number: i + 1, Name: s.Name()})
+			}
+		}
+	})
+}
+
+// check looks at both clusters once and says what keeps the plan from running.
+func (d *driver) check(ctx context.Context) (step.Findings, error) {
+	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+	if err != nil {
+		return step.Findings{}, err
+	}
+	conditions := preflight.Check(d.o.Plan, src, dst)
+	err = d.journal.Update(ctx, func(r *record.Run) { r.Conditions, r.Accepted = recorded(conditions), accepted(d.o.Plan) })
+	return findings(conditions), err
+}
+
+func (d *driver) tell(ctx context.Context, state progress.State, n progress.Note) error {
+	u := progress.Update{Time: time.Now(), Run: string(d.o.Kind), State: state, Note: n}
+	if err := d.journal.Keep(ctx, u); err != nil {
+		return err
+	}
+	d.sink.Emit(u)
+	return nil
+}
+
+func (d *driver) started(again bool) progress.Note {
+	p := d.o.Plan.Plan()
+	return started{
+		Again: again, Kind: d.o.Kind, Plan: d.owner.PlanName, Namespaces: len(p.Spec.Namespaces), Volumes: len(d.o.Plan.Copied()),
+		From: d.o.Source.Access.Context, To: d.o.Destination.Access.Context, Who: d.who,
+	}
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.ToLower(name)
+}

@@ -1,0 +1,60 @@
+package migrate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mig-cli/mig/internal/progress"
+)
+
+// started is a run that began, or was taken up again.
+type started struct {
+	Again       bool
+	Kind        Kind
+	Plan        string
+	Namespaces  int
+	Volumes     int
+	From, To    string // contexts
+	Who         string
+}
+
+// Reason is Started or Resumed.
+func (n started) Reason() string {
+	if n.Again {
+		return "Resumed"
+	}
+	return "Started"
+}
+
+// Text says what the run is to do.
+func (n started) Text() string {
+	return fmt.Sprintf("%s of plan %s: %s, %s, from %s to %s, by %s",
+		n.Kind, n.Plan, count(n.Namespaces, "namespace"), count(n.Volumes, "volume"), n.From, n.To, n.Who)
+}
+
+// Regarding is the run.
+func (n started) Regarding() progress.Ref { return progress.Ref{} }
+
+// finished is a run that came to an end.
+type finished struct {
+	Why string // Completed, RolledBack, MigrationFailed, Interrupted
+	Say string
+}
+
+// Reason is how it ended.
+func (n finished) Reason() string { return n.Why }
+
+// Text says in what state the clusters are.
+func (n finished) Text() string { return n.Say }
+
+// Regarding is the run.
+func (n finished) Regarding() progress.Ref { return progress.Ref{} }
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
