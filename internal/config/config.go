@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/pflag"
@@ -34,7 +33,6 @@ type Config struct {
 	Output     string        `mapstructure:"output"`     // empty: what the command prefers
 	Kubeconfig string        `mapstructure:"kubeconfig"` // empty: kubectl's rules
 	Colour     Colour        `mapstructure:"color"`
-	Poll       time.Duration `mapstructure:"poll"` // between two looks of a run at the clusters
 }
 
 // Error is a setting that cannot be used.
@@ -49,7 +47,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Keys are the settings' names: as flags where a command has one, in the file,
 // and in capitals behind MIG_ in the environment.
-func Keys() []string { return []string{"output", "kubeconfig", "color", "poll"} }
+func Keys() []string { return []string{"output", "kubeconfig", "color"} }
 
 // Path is the settings' file: MIG_CONFIG, else config.yaml in the directory mig
 // of the user's configuration. Empty where there is neither.
@@ -72,7 +70,6 @@ func Path(getenv func(string) string) string {
 func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 	v := viper.New()
 	v.SetDefault("color", string(ColourAuto))
-	v.SetDefault("poll", "2s")
 	path := Path(getenv)
 	if err := readFile(v, path, getenv("MIG_CONFIG") != ""); err != nil {
 		return Config{}, &Error{Where: path, Err: err}
@@ -84,9 +81,6 @@ func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 		if f := flags.Lookup(key); f != nil && f.Changed {
 			v.Set(key, f.Value.String())
 		}
-	}
-	if _, err := time.ParseDuration(v.GetString("poll")); err != nil {
-		return Config{}, &Error{Where: "poll", Err: fmt.Errorf("%q is no duration such as 2s", v.GetString("poll"))}
 	}
 	var c Config
 	if err := v.Unmarshal(&c, func(d *mapstructure.DecoderConfig) { d.ErrorUnused = true }); err != nil {
@@ -122,9 +116,6 @@ func readFile(v *viper.Viper, path string, must bool) error {
 func (c Config) validate() error {
 	if !slices.Contains([]Colour{ColourAuto, ColourAlways, ColourNever}, c.Colour) {
 		return &Error{Where: "color", Err: fmt.Errorf("%q is none of auto, always, never", c.Colour)}
-	}
-	if c.Poll < 100*time.Millisecond || c.Poll > time.Minute {
-		return &Error{Where: "poll", Err: fmt.Errorf("%s is not between 100ms and 1m", c.Poll)}
 	}
 	return nil
 }

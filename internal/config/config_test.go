@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -39,13 +38,13 @@ func load(t *testing.T, file string, env map[string]string, args ...string) (Con
 }
 
 func TestTheNearerSettingWins(t *testing.T) {
-	const file = "output: yaml\nkubeconfig: /from/file\npoll: 5s\n"
+	const file = "output: yaml\nkubeconfig: /from/file\ncolor: never\n"
 	env := map[string]string{"MIG_OUTPUT": "json", "MIG_KUBECONFIG": "/from/env"}
 	got, err := load(t, file, env, "--output=table")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Output: "table", Kubeconfig: "/from/env", Colour: ColourAuto, Poll: 5 * time.Second}
+	want := Config{Output: "table", Kubeconfig: "/from/env", Colour: ColourNever}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -53,7 +52,7 @@ func TestTheNearerSettingWins(t *testing.T) {
 
 func TestWithoutAnySettingTheDefaultsHold(t *testing.T) {
 	got, err := load(t, "", nil)
-	if want := (Config{Colour: ColourAuto, Poll: 2 * time.Second}); err != nil || got != want {
+	if want := (Config{Colour: ColourAuto}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -68,8 +67,6 @@ func TestASettingThatCannotBeUsedIsSaidByName(t *testing.T) {
 		{"a file that is not YAML", "output: [\n", nil, "config.yaml"},
 		{"a file named by MIG_CONFIG that is not there", "", map[string]string{"MIG_CONFIG": "/no/such"}, "/no/such"},
 		{"no colour of ours", "", map[string]string{"MIG_COLOR": "red"}, `color: "red" is none of`},
-		{"a poll that is no duration", "poll: often\n", nil, "often"},
-		{"a poll that would hammer the clusters", "", map[string]string{"MIG_POLL": "1ms"}, "poll: 1ms is not between"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := load(t, c.file, c.env)

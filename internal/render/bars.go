@@ -21,7 +21,6 @@ type BarsOptions struct {
 	Size   func() (width, height int) // of the terminal, now
 	Colour bool
 	Title  string
-	Steps  []string // names of the run's steps, where they are known beforehand
 }
 
 // Bars is the live view of a run on a terminal: the steps, a bar for each
@@ -43,7 +42,7 @@ type Bars struct {
 // NewBars starts the live view.
 func NewBars(o BarsOptions) *Bars {
 	b := &Bars{
-		o: o, p: newPalette(o.Writer, o.Colour), m: newModel(o.Title, o.Steps, time.Now()),
+		o: o, p: newPalette(o.Writer, o.Colour), m: newModel(o.Title, nil, time.Now()),
 		changed: make(chan struct{}, 1), done: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	go b.own()
@@ -62,6 +61,14 @@ func (b *Bars) Emit(u progress.Update) {
 func (b *Bars) Say(text string) {
 	b.mu.Lock()
 	b.m.tell(event{at: time.Now(), state: progress.Warning, text: text})
+	b.mu.Unlock()
+	b.wake()
+}
+
+// Announce shows what the steps of the run are called, before they begin.
+func (b *Bars) Announce(names []string) {
+	b.mu.Lock()
+	b.m.announce(names)
 	b.mu.Unlock()
 	b.wake()
 }

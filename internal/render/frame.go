@@ -124,17 +124,18 @@ func (m *model) titleLine(p palette, now time.Time, width int) string {
 }
 
 // stepLines shows n lines of the list: all of it, or the part around the
-// current step with a word of what is left out.
+// current step with a word of what is left out. Later steps whose names are
+// not known are only counted.
 func (m *model) stepLines(p palette, now time.Time, width, n int) []string {
 	from, to := window(len(m.steps), m.current, n)
 	var out []string
 	if from > 0 {
 		out = append(out, p.good.Render("✓")+p.faint.Render(fmt.Sprintf(" %d steps done", from)))
 	}
-	for i := from; i < to; i++ {
-		out = append(out, m.stepLine(p, i, now, width))
+	for ; from < to && m.steps[from].name != ""; from++ {
+		out = append(out, m.stepLine(p, from, now, width))
 	}
-	if left := len(m.steps) - to; left > 0 {
+	if left := len(m.steps) - from; left > 0 {
 		out = append(out, p.faint.Render(fmt.Sprintf("· %d more steps", left)))
 	}
 	return out
@@ -167,12 +168,8 @@ func window(total, current, n int) (from, to int) {
 func (m *model) stepLine(p palette, i int, now time.Time, width int) string {
 	s := m.steps[i]
 	mark, style := p.sign(s.state)
-	name := s.name
-	if name == "" {
-		name = fmt.Sprintf("step %d", i+1)
-	}
 	nameWidth := min(stepNameWidth, max(width/2, 10))
-	head := fmt.Sprintf("%2d %s", i+1, pad(ansi.Truncate(name, nameWidth, "…"), nameWidth))
+	head := fmt.Sprintf("%2d %s", i+1, pad(ansi.Truncate(s.name, nameWidth, "…"), nameWidth))
 	elapsed := s.elapsed
 	if s.state == progress.Started || s.state == progress.Waiting || s.state == progress.Stalled {
 		elapsed = now.Sub(s.since)

@@ -21,6 +21,7 @@ const (
 type Lines struct {
 	mu   sync.Mutex
 	w    io.Writer
+	run  string            // the kind of the run
 	last progress.Update // of the step that is under way; its Note is nil between steps
 	from time.Time       // when that step was first heard of
 	beat *time.Timer
@@ -40,7 +41,18 @@ func (l *Lines) Emit(u progress.Update) {
 	case progress.Done, progress.Skipped, progress.Blocked, progress.Failed, progress.RunFinish:
 		l.rest()
 	}
-	l.print(u.Time, line(u))
+	l.print(u.Time, l.within(u)+line(u))
+}
+
+// within names a run within the run, such as the recovery after a failure.
+func (l *Lines) within(u progress.Update) string {
+	if l.run == "" {
+		l.run = u.Run
+	}
+	if u.Step == "" || u.Run == l.run {
+		return ""
+	}
+	return u.Run + " "
 }
 
 // Say writes a line of its own.
@@ -81,7 +93,7 @@ func (l *Lines) tick() {
 		return // the step ended while the timer fired
 	}
 	now := time.Now()
-	l.print(now, waitingLine(l.last, now.Sub(l.from)))
+	l.print(now, l.within(l.last)+waitingLine(l.last, now.Sub(l.from)))
 	l.beat.Reset(heartbeat)
 }
 

@@ -13,6 +13,7 @@ const keptEvents = 50
 // model is what the live view knows of a run, apart from how it is drawn.
 type model struct {
 	title   string
+	run     string // the kind of the run whose steps are listed
 	began   time.Time
 	steps   []step // those of the run, in order; the names of later ones may not be known
 	current int    // index of the step under way; -1 before the first
@@ -39,15 +40,14 @@ type event struct {
 
 func newModel(title string, names []string, now time.Time) *model {
 	m := &model{title: title, began: now, current: -1}
-	for _, n := range names {
-		m.steps = append(m.steps, step{name: n})
-	}
+	m.announce(names)
 	return m
 }
 
 // apply takes an update in.
 func (m *model) apply(u progress.Update) {
 	if u.Number > 0 {
+		m.follow(u.Run)
 		m.applyStep(u)
 	}
 	if len(u.Amounts) > 0 {
@@ -56,6 +56,26 @@ func (m *model) apply(u progress.Update) {
 	switch u.State {
 	case progress.Happened, progress.Warning, progress.Stalled, progress.Blocked, progress.Failed, progress.RunStart, progress.RunFinish:
 		m.happened(u)
+	}
+}
+
+// follow begins a new list of steps where another run begins within this one,
+// such as the recovery after a failure.
+func (m *model) follow(run string) {
+	if m.run != "" && m.run != run {
+		m.title += ", " + run
+		m.steps, m.volumes, m.current = nil, nil, -1
+	}
+	m.run = run
+}
+
+// announce says what the steps of the run are called.
+func (m *model) announce(names []string) {
+	for i, n := range names {
+		if i == len(m.steps) {
+			m.steps = append(m.steps, step{})
+		}
+		m.steps[i].name = n
 	}
 }
 

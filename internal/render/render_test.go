@@ -183,7 +183,8 @@ func TestTheLiveViewEndsWithEverythingShownAndTheCursorBack(t *testing.T) {
 	utc(t)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		b := NewBars(BarsOptions{Writer: &out, Title: "mig migrate shop", Steps: stepNames(), Size: func() (int, int) { return 80, 10 }})
+		b := NewBars(BarsOptions{Writer: &out, Title: "mig migrate shop", Size: func() (int, int) { return 80, 10 }})
+		b.Announce(stepNames())
 		play(b, nil)
 		b.Close()
 		b.Close() // twice is as once
@@ -238,6 +239,36 @@ func TestTheStepsAroundTheCurrentOneAreShown(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestLaterStepsWithoutNamesAreCounted(t *testing.T) {
+	m := newModel("x", nil, time.Now())
+	m.apply(progress.Update{Step: "Prepare", Number: 1, Of: 21, State: progress.Started, Note: remark("S", "s", progress.Ref{})})
+	got := strings.Join(m.stepLines(newPalette(os.Stderr, false), time.Now(), 80, 10), "\n")
+	if !strings.HasSuffix(got, "\n· 20 more steps") {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
+func TestARunWithinTheRunIsToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := progress.Update{Run: "migrate", Step: "EnsureQuiesced", Number: 7, Of: 9, State: progress.Failed, Note: remark("F", "no", progress.Ref{})}
+		within := progress.Update{Run: "recovery", Step: "SourceRestored", Number: 1, Of: 2, State: progress.Done, Note: remark("D", "up", progress.Ref{})}
+		var out bytes.Buffer
+		l, m := NewLines(&out), newModel("mig migrate shop", nil, time.Now())
+		for _, u := range []progress.Update{failed, within} {
+			l.Emit(u)
+			m.apply(u)
+		}
+		l.Close()
+		if !strings.Contains(out.String(), " recovery [1/2] SourceRestored: done") {
+			t.Errorf("lines:\n%s", out.String())
+		}
+		frame := strings.Join(m.frame(newPalette(&out, false), time.Now(), 80, 24), "\n")
+		if !strings.HasPrefix(frame, "mig migrate shop, recovery") || strings.Contains(frame, "7 EnsureQuiesced") {
+			t.Errorf("live view:\n%s", frame)
+		}
+	})
 }
 
 func TestManyVolumesAreSummedUp(t *testing.T) {
