@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -29,8 +31,9 @@ const (
 	Harmless
 )
 
-// Writer is a pod that still runs.
+// Writer is a pod that still runs, or a Job that will make one.
 type Writer struct {
+	Kind            string
 	Namespace, Name string
 	Hope            Hope
 	Top             string   // the workload that it belongs to in the end, Kind/namespace/name; empty for a bare pod
@@ -39,7 +42,7 @@ type Writer struct {
 }
 
 func (w Writer) String() string {
-	s := "pod " + w.Namespace + "/" + w.Name
+	s := w.Kind + " " + w.Namespace + "/" + w.Name
 	if len(w.Claims) > 0 {
 		s += " (mounts " + strings.Join(w.Claims, ", ") + ")"
 	}
@@ -64,7 +67,7 @@ func Writers(pods []corev1.Pod, workloads []Workload, s Scope) []Writer {
 			continue
 		}
 		chain := owners(p, known)
-		w := Writer{Namespace: p.Namespace, Name: p.Name, Claims: mounted(p, s.Copied)}
+		w := Writer{Kind: "pod", Namespace: p.Namespace, Name: p.Name, Claims: mounted(p.Namespace, p.Name, p.Spec.Volumes, s.Copied)}
 		if len(chain) > 0 {
 			w.Top = chain[len(chain)-1].ID()
 		}
@@ -75,7 +78,46 @@ func Writers(pods []corev1.Pod, workloads []Workload, s Scope) []Writer {
 		w.Hope, w.Why = judge(p, chain, excepted, len(w.Claims) > 0)
 		out = append(out, w)
 	}
+	return append(out, pausing(pods, workloads, known, s)...)
+}
+
+// pausing are the Jobs that run and have no pod just now: after a failure the
+// next one comes in seconds or minutes.
+func pausing(pods []corev1.Pod, workloads []Workload, known map[types.UID]Workload, s Scope) []Writer {
+	busy := map[types.UID]bool{}
+	for i := range pods {
+		if ref := metav1.GetControllerOf(&pods[i]); ref != nil && !finished(&pods[i]) {
+			busy[ref.UID] = true
+		}
+	}
+	var out []Writer
+	for _, job := range workloads {
+		if job.means() != byItself || !job.asks() || busy[job.GetUID()] || s.Except[job.ID()] {
+			continue
+		}
+		chain := []Workload{job}
+		if ref := metav1.GetControllerOf(job); ref != nil {
+			if top, ok := known[ref.UID]; ok {
+				chain = append(chain, top)
+			}
+		}
+		w := Writer{Kind: "Job", Namespace: job.GetNamespace(), Name: job.GetName(), Top: chain[len(chain)-1].ID(), Claims: job.mounts(s.Copied)}
+		w.Hope, w.Why = jobHope(chain, len(w.Claims) > 0)
+		if !s.Except[w.Top] {
+			out = append(out, w)
+		}
+	}
 	return out
+}
+
+// mounts are the wanted claims in the workload's pod template.
+func (w Workload) mounts(wanted map[string]bool) []string {
+	var template corev1.PodTemplateSpec
+	raw, _, _ := unstructured.NestedMap(w.Object, "spec", "template")
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &template) != nil {
+		return nil
+	}
+	return mounted(w.GetNamespace(), w.GetName(), template.Spec.Volumes, wanted)
 }
 
 func finished(p *corev1.Pod) bool {
@@ -171,19 +213,19 @@ func strayOwner(p *corev1.Pod, chain []Workload) string {
 	return "owned by " + ref.Kind + " " + p.Namespace + "/" + ref.Name
 }
 
-// mounted are the wanted claims that a pod mounts, read-only ones too: who may
+// mounted are the wanted claims that a pod of this name mounts, read-only ones too: who may
 // read only today may be given more by another container.
-func mounted(p *corev1.Pod, wanted map[string]bool) []string {
+func mounted(namespace, name string, volumes []corev1.Volume, wanted map[string]bool) []string {
 	var out []string
-	for _, v := range p.Spec.Volumes {
+	for _, v := range volumes {
 		claim := ""
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			claim = v.PersistentVolumeClaim.ClaimName
 		case v.Ephemeral != nil:
-			claim = p.Name + "-" + v.Name
+			claim = name + "-" + v.Name
 		}
-		if key := p.Namespace + "/" + claim; claim != "" && wanted[key] && !slices.Contains(out, key) {
+		if key := namespace + "/" + claim; claim != "" && wanted[key] && !slices.Contains(out, key) {
 			out = append(out, key)
 		}
 	}

@@ -36,6 +36,32 @@ func owned(t *testing.T, kind, apiVersion, name, ownerKind, owner string) Worklo
 	return w
 }
 
+// complete is the job after its end: then only pods that are there count.
+func complete(w Workload) Workload {
+	w.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	return w
+}
+
+func TestAJobBetweenTwoTriesStillWrites(t *testing.T) {
+	scope := Scope{Copied: map[string]bool{"shop/data": true}}
+	job := workload(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: import, uid: import}, spec: {template: {spec: {volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}}}}`)
+	failed := pod("import-a", "Job", "import", "data")
+	failed.Status.Phase = corev1.PodFailed
+	got := Writers([]corev1.Pod{failed}, []Workload{job}, scope)
+	if len(got) != 1 || got[0].Hope != Stays || got[0].Name != "import" {
+		t.Errorf("got %v, want the Job", got)
+	}
+	if got := Writers([]corev1.Pod{pod("import-b", "Job", "import", "data")}, []Workload{job}, scope); len(got) != 1 || got[0].Kind != "pod" {
+		t.Errorf("got %v, want its pod alone", got)
+	}
+	if got := Writers(nil, []Workload{owned(t, "CronJob", "batch/v1", "tick", "", ""), owned(t, "Job", "batch/v1", "tick-1", "CronJob", "tick")}, scope); len(got) != 1 || got[0].Hope != Finishes {
+		t.Errorf("got %v, want the Job of the CronJob, waited for", got)
+	}
+	if got := Writers(nil, []Workload{complete(job)}, scope); len(got) != 0 {
+		t.Errorf("a Job that is complete: got %v", got)
+	}
+}
+
 func TestThePodsThatStillWrite(t *testing.T) {
 	workloads := []Workload{
 		owned(t, "Deployment", "apps/v1", "web", "", ""),
@@ -44,8 +70,8 @@ func TestThePodsThatStillWrite(t *testing.T) {
 		owned(t, "ReplicaSet", "apps/v1", "monitor-1", "Deployment", "monitor"),
 		owned(t, "ReplicaSet", "apps/v1", "canary-1", "Rollout", "canary"),
 		owned(t, "CronJob", "batch/v1", "tick", "", ""),
-		owned(t, "Job", "batch/v1", "tick-1", "CronJob", "tick"),
-		owned(t, "Job", "batch/v1", "import", "", ""),
+		complete(owned(t, "Job", "batch/v1", "tick-1", "CronJob", "tick")),
+		complete(owned(t, "Job", "batch/v1", "import", "", "")),
 	}
 	scope := Scope{Copied: map[string]bool{"shop/data": true, "shop/db-0-cache": true}, Except: map[string]bool{"Deployment/shop/monitor": true}}
 	terminating := pod("web-a", "ReplicaSet", "web-1", "data")

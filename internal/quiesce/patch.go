@@ -105,11 +105,10 @@ func Start(w Workload) (Change, error) {
 			return Change{}, err
 		}
 	}
-	if awaited(w) {
-		annotations[naming.AnnQuiesceState] = markStarting
-		delete(annotations, naming.AnnQuiescePlan)
-		delete(annotations, naming.AnnQuiesceReady)
-	}
+	// What is left says that somebody must still see it as ready as it was.
+	annotations[naming.AnnQuiesceState] = markStarting
+	delete(annotations, naming.AnnQuiescePlan)
+	delete(annotations, naming.AnnQuiesceReady)
 	return c.with(w, annotations, spec)
 }
 
@@ -156,17 +155,43 @@ func selectorBefore(w Workload) map[string]any {
 	return map[string]any{"nodeSelector": map[string]any{naming.NodeSelectorQuiesced: nil}}
 }
 
-// awaited says whether somebody must still see the workload get ready.
-func awaited(w Workload) bool {
-	r, ok := parseReadiness(w.GetAnnotations()[naming.AnnQuiesceReady])
-	return ok && r.Ready > 0
-}
-
 // Settle is the patch that removes the last marks, once the workload is as
 // ready as it was or where the marks are copies: a Deployment's controller
 // copies its annotations to its ReplicaSets and never removes them there, and
 // `kubectl rollout undo` would bring them back.
 func Settle(w Workload) (Change, error) { return Change{}.with(w, forget(w), nil) }
+
+// Done is what has been done to a Stopped workload, as its marks tell it.
+func Done(w Workload) string {
+	switch w.means() {
+	case byReplicas:
+		n, err := w.replicasBefore()
+		if err != nil {
+			return "replicas 0"
+		}
+		return fmt.Sprintf("replicas %d → 0", n)
+	case bySelector:
+		return "runs on no node"
+	case bySuspend:
+		return "suspend false → true"
+	default:
+		return ""
+	}
+}
+
+// Asks is what a workload asks for.
+func Asks(w Workload) string {
+	switch w.means() {
+	case byReplicas:
+		return fmt.Sprintf("replicas %d", w.replicas())
+	case bySelector:
+		return "runs on its nodes"
+	case bySuspend:
+		return "suspend false"
+	default:
+		return ""
+	}
+}
 
 // CopiedMarks says whether the plan's marks came to the workload from its owner.
 func CopiedMarks(w Workload, o naming.Owner) bool { return w.ours(o) && w.dependent() }

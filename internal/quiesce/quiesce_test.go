@@ -313,7 +313,7 @@ func TestWhoScaledItUpIsNamed(t *testing.T) {
   {manager: kubectl-create, operation: Update, time: "2026-01-01T10:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:template": {}}}},
   {manager: press-operator, operation: Update, time: "2026-01-01T11:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}},
   {manager: mig, operation: Update, time: "2026-01-01T12:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}]}}`)
-	if got := w.Changer("spec", "replicas"); got != "press-operator" {
+	if got := w.Raiser(); got != "press-operator" {
 		t.Errorf("got %q, want press-operator", got)
 	}
 }

@@ -137,8 +137,12 @@ func (w Workload) whenScaled() string {
 }
 
 // Observed says whether the workload's controller has seen the object as it is.
-// Without it the status is that of another time.
+// Without it the status is that of another time. A CronJob's controller keeps
+// no such account.
 func (w Workload) Observed() bool {
+	if m := w.means(); m != byReplicas && m != bySelector {
+		return true
+	}
 	seen, _, _ := unstructured.NestedInt64(w.Object, "status", "observedGeneration")
 	return seen >= w.GetGeneration()
 }
@@ -184,9 +188,22 @@ func parseReadiness(s string) (Readiness, bool) {
 	return Readiness{Ready: r, Wanted: n}, found && err1 == nil && err2 == nil
 }
 
-// Changer is who last set a field, of all but mig itself: the name that the
-// client gave itself, and its subresource; empty where the cluster kept none.
-func (w Workload) Changer(path ...string) string {
+// Raiser is who last set the field that brings the workload up, of all but mig
+// itself: the name that the client gave itself; empty where the cluster kept none.
+func (w Workload) Raiser() string {
+	switch w.means() {
+	case byReplicas:
+		return w.changer("spec", "replicas")
+	case bySelector:
+		return w.changer("spec", "template", "spec", "nodeSelector")
+	case bySuspend:
+		return w.changer("spec", "suspend")
+	default:
+		return ""
+	}
+}
+
+func (w Workload) changer(path ...string) string {
 	var last metav1.ManagedFieldsEntry
 	for _, e := range w.GetManagedFields() {
 		if e.Manager == naming.CreatedBy || !sets(e, path) {
