@@ -47,16 +47,16 @@ func TestAKillInTheMiddleOfTheStageRestoreCostsNothing(t *testing.T) {
 	})
 	t.Run("no step is told twice, on no cluster", func(t *testing.T) {
 		for _, c := range s.lab.Both() {
-			reasons := s.reasons(c)
+			reasons := s.on(t).reasons(c)
 			inOrder(t, reasons, append(append([]string{"Started"}, cutover()...), "Completed")...)
 			toldOnce(t, reasons, append(cutover(), "Started", "Resumed", "Completed")...)
 		}
 	})
 	t.Run("the second process went on with the first one's restore", func(t *testing.T) {
-		s.onlyStageRestore()
+		s.on(t).onlyStageRestore()
 	})
 	t.Run("a rollback takes all of it back", func(t *testing.T) {
-		s.succeeds("rollback", "--yes")
+		s.on(t).succeeds("rollback", "--yes")
 		if err := s.lab.GoneFromDestination(t.Context(), s.planUID, s.dest); err != nil {
 			t.Error(err)
 		}

@@ -59,14 +59,6 @@ func TestDataThatVeleroLeavesBehindIsNeverASuccess(t *testing.T) {
 	})
 }
 
-// on is the scenario as seen by a subtest.
-func (s *scenario) on(t *testing.T) *scenario {
-	t.Helper()
-	in := *s
-	in.t = t
-	return &in
-}
-
 // migrateMeddled runs mig while somebody meddles with what Velero does, and
 // wants it to fail and to say of what.
 func (s *scenario) migrateMeddled(meddle func(context.Context, *scenario) (labtest.NotYet, error), says string) {

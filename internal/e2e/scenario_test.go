@@ -99,6 +99,14 @@ func (s *scenario) saveEvidence(ctx context.Context) {
 	s.t.Logf("evidence of both clusters: %s (%v)", dir, err)
 }
 
+// on is the scenario as seen by a subtest.
+func (s *scenario) on(t *testing.T) *scenario {
+	t.Helper()
+	in := *s
+	in.t = t
+	return &in
+}
+
 func (s *scenario) src() *cluster.Cluster { return s.lab.Source.Cluster }
 func (s *scenario) dst() *cluster.Cluster { return s.lab.Destination.Cluster }
 

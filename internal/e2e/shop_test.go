@@ -49,15 +49,16 @@ func TestAShopMovesWithAllItsDataAndComesBack(t *testing.T) {
 	})
 	t.Run("the Events on both clusters tell each step once and in order", func(t *testing.T) {
 		for _, c := range s.lab.Both() {
-			reasons := s.reasons(c)
+			reasons := s.on(t).reasons(c)
 			inOrder(t, reasons, append(append([]string{"Started"}, cutover()...), "Completed")...)
 			toldOnce(t, reasons, cutover()...)
 		}
 	})
 	t.Run("a second migrate is refused and changes nothing", func(t *testing.T) {
-		again := s.run("migrate")
-		s.ended(again, blocked)
-		s.says(again, "rollback")
+		in := s.on(t)
+		again := in.run("migrate")
+		in.ended(again, blocked)
+		in.says(again, "rollback")
 	})
 	if t.Failed() {
 		return // what rollback would destroy is evidence
@@ -75,7 +76,7 @@ func TestAShopMovesWithAllItsDataAndComesBack(t *testing.T) {
 		}
 	})
 	t.Run("the Events tell that it was rolled back", func(t *testing.T) {
-		inOrder(t, s.reasons(s.src()), "Completed", "RolledBack")
+		inOrder(t, s.on(t).reasons(s.src()), "Completed", "RolledBack")
 	})
 }
 

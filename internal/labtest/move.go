@@ -260,8 +260,8 @@ func (l *Lab) GoneFromDestination(ctx context.Context, planUID string, namespace
 		if err != nil {
 			return "", err
 		}
-		if err := (Objects{}).SameAs(left); err != nil {
-			return NotYet(err.Error()), nil
+		if len(left) > 0 {
+			return NotYet((Objects{}).SameAs(left).Error()), nil
 		}
 		made, err := MadeByMig(ctx, c, planUID)
 		made = slices.DeleteFunc(made, func(key string) bool {

@@ -115,8 +115,7 @@ func (l *Lab) Run(ctx context.Context, dir string, args ...string) (Result, erro
 }
 
 func codeOf(err error) (int, error) {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
