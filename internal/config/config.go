@@ -30,9 +30,9 @@ const (
 
 // Config is every setting, from wherever it came.
 type Config struct {
-	Output     string        `mapstructure:"output"`     // empty: what the command prefers
-	Kubeconfig string        `mapstructure:"kubeconfig"` // empty: kubectl's rules
-	Colour     Colour        `mapstructure:"color"`
+	Output     string `mapstructure:"output"`     // empty: what the command prefers
+	Kubeconfig string `mapstructure:"kubeconfig"` // empty: kubectl's rules
+	Colour     Colour `mapstructure:"color"`
 }
 
 // Error is a setting that cannot be used.

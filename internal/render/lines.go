@@ -21,7 +21,7 @@ const (
 type Lines struct {
 	mu   sync.Mutex
 	w    io.Writer
-	run  string            // the kind of the run
+	run  string          // the kind of the run
 	last progress.Update // of the step that is under way; its Note is nil between steps
 	from time.Time       // when that step was first heard of
 	beat *time.Timer
