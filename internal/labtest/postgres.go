@@ -167,9 +167,9 @@ func (l *Lab) deletePod(ctx context.Context, d Database) error {
 func copyPod(d Database, dir string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = d.namespace, d.pod
-	user, group := int64(postgresUID), int64(postgresGID)
+	user := int64(postgresUID)
 	pod.Spec = corev1.PodSpec{
-		SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &group},
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &user},
 		Containers: []corev1.Container{{
 			Name: "postgres", Image: "registry.test/postgres:15",
 			Command:      []string{postgresBin + "postgres", "-D", "/data/pgdata", "-c", "unix_socket_directories=/tmp", "-c", "listen_addresses="},
@@ -180,11 +180,8 @@ func copyPod(d Database, dir string) *corev1.Pod {
 	return pod
 }
 
-// The image's user and group postgres.
-const (
-	postgresUID = 100
-	postgresGID = 102
-)
+// postgresUID is the user postgres in the lab's image, and its group.
+const postgresUID = 999
 
 // Nodes are the names of a cluster's nodes.
 func Nodes(ctx context.Context, c *cluster.Cluster) ([]string, error) {
