@@ -108,9 +108,10 @@ func (d *driver) hasStarted(ctx context.Context, r record.Run) bool {
 	return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = false }) != nil
 }
 
-// bringSourceUp puts the source back as it was before the run.
+// bringSourceUp puts the source back as it was before the run, and then stops
+// what Velero still does for it.
 func (d *driver) bringSourceUp(ctx context.Context) error {
-	steps := step.RecoverySteps(d.stepRun())
+	steps := append(step.RecoverySteps(d.stepRun()), step.VeleroWorkStopped(d.stepRun()))
 	names := make([]string, 0, len(steps))
 	for _, s := range steps {
 		names = append(names, s.Name())

@@ -254,7 +254,7 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	if err := d.tell(ctx, progress.RunStart, d.started(s.way == resume)); err != nil {
 		return Result{}, err
 	}
-	steps := d.steps(leftovers)
+	steps := stepsOf(d.rows(leftovers))
 	if err := d.announce(ctx, steps); err != nil {
 		return Result{}, err
 	}
@@ -264,9 +264,9 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	return d.whole(ctx)
 }
 
-func (d *driver) steps(leftovers bool) []pipeline.Step {
+func (d *driver) rows(leftovers bool) []row {
 	if d.o.Kind == Rollback {
-		return step.RollbackSteps(d.stepRun())
+		return rollback(d.stepRun())
 	}
 	return cutover(d.stepRun(), hooks{
 		check: d.check,

@@ -9,13 +9,13 @@ import (
 
 // started is a run that began, or was taken up again.
 type started struct {
-	Again       bool
-	Kind        Kind
-	Plan        string
-	Namespaces  int
-	Volumes     int
-	From, To    string // contexts
-	Who         string
+	Again      bool
+	Kind       Kind
+	Plan       string
+	Namespaces int
+	Volumes    int
+	From, To   string // contexts
+	Who        string
 }
 
 // Reason is Started or Resumed.

@@ -17,41 +17,74 @@ type hooks struct {
 	stopping, starting func(context.Context) error
 }
 
+// row is a step with what it does, in a sentence for people who ask before.
+type row struct {
+	step pipeline.Step
+	does string
+}
+
 // cutover is the list of steps of a migration. The application stands still
 // from QuiesceApplications on.
-func cutover(r step.Run, h hooks, leftovers bool) []pipeline.Step {
-	var steps []pipeline.Step
+func cutover(r step.Run, h hooks, leftovers bool) []row {
+	var rows []row
 	if leftovers {
-		steps = append(steps, step.CleanDestination(r)...)
+		rows = append(rows, each("removes what an earlier run of the plan left on the destination", step.CleanDestination(r)...)...)
 	}
-	steps = append(steps,
-		step.Prepare(r, h.check),
-		step.StorageEnsured(r),
-		step.EnsureInitialBackup(r),
-		step.InitialBackupCreated(r),
-		step.VeleroQueuesFree(r),
-		before(step.QuiesceApplications(r), h.stopping),
-		step.EnsureQuiesced(r),
+	rows = append(rows,
+		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
+		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
+		row{step.EnsureInitialBackup(r), "asks the source's Velero for a backup of all objects, without volume data"},
+		row{step.InitialBackupCreated(r), "waits for that backup and proves that it holds no volume data"},
+		row{step.VeleroQueuesFree(r), "waits until neither Velero has other work that ours would queue behind"},
+		row{before(step.QuiesceApplications(r), h.stopping), "stops the source's workloads; what was there before is written on them"},
+		row{step.EnsureQuiesced(r), "waits until no pod is left that could write"},
 	)
 	if len(r.Plan.Copied()) > 0 {
-		steps = append(steps,
-			step.EnsureStagePods(r),
-			step.StagePodsCreated(r),
-			step.EnsureStageBackup(r),
-			step.StageBackupCreated(r, func(ctx context.Context) error { return step.StillQuiesced(ctx, r) }),
-			step.EnsureStageBackupReplicated(r),
-			step.EnsureStageRestore(r),
-			step.StageRestoreCreated(r),
-			step.EnsureStagePodsDeleted(r),
-		)
+		rows = append(rows, copying(r)...)
 	}
-	return append(steps,
-		step.EnsureInitialBackupReplicated(r),
-		before(step.EnsureFinalRestore(r), h.starting),
-		step.FinalRestoreCreated(r),
-		step.WorkloadsReady(r),
-		step.EnsureAnnotationsDeleted(r),
+	return append(rows,
+		row{step.EnsureInitialBackupReplicated(r), "makes the backup of the objects known on the destination"},
+		row{before(step.EnsureFinalRestore(r), h.starting), "asks the destination's Velero to restore all objects; from here on nothing is undone by itself"},
+		row{step.FinalRestoreCreated(r), "waits for that restore and names everything that it left out"},
+		row{step.WorkloadsReady(r), "waits until the workloads are as ready as they were on the source"},
+		row{step.EnsureAnnotationsDeleted(r), "removes the run's helpers and marks where everything went"},
 	)
+}
+
+// copying are the steps that carry the volumes over.
+func copying(r step.Run) []row {
+	return []row{
+		{step.EnsureStagePods(r), "mounts every volume to copy in a stage pod on the source"},
+		{step.StagePodsCreated(r), "waits until the stage pods run"},
+		{step.EnsureStageBackup(r), "asks the source's Velero for a backup of the volumes"},
+		{step.StageBackupCreated(r, func(ctx context.Context) error { return step.StillQuiesced(ctx, r) }), "waits for that backup, proves every volume captured, and that nobody wrote meanwhile"},
+		{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
+		{step.EnsureStageRestore(r), "asks the destination's Velero to restore the volumes into fresh claims"},
+		{step.StageRestoreCreated(r), "waits for that restore and proves every volume restored"},
+		{step.EnsureStagePodsDeleted(r), "removes the stage pods on both clusters"},
+	}
+}
+
+// rollback is the list of steps of a rollback.
+func rollback(r step.Run) []row {
+	return each("takes back what the plan's runs did", step.RollbackSteps(r)...)
+}
+
+// each are steps that do one thing together.
+func each(does string, steps ...pipeline.Step) []row {
+	rows := make([]row, 0, len(steps))
+	for _, s := range steps {
+		rows = append(rows, row{s, does})
+	}
+	return rows
+}
+
+func stepsOf(rows []row) []pipeline.Step {
+	out := make([]pipeline.Step, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.step)
+	}
+	return out
 }
 
 // before is a step that tells somebody before it changes anything.
