@@ -20,6 +20,9 @@ const textLimit = 4 << 10
 // where the run may go on without it.
 const replicaPause = 30 * time.Second
 
+// besideLimit bounds a write that nobody waits for.
+const besideLimit = 15 * time.Second
+
 // Journal writes the record of one run, transition by transition. Its methods
 // may be called from several goroutines. Everything is on both clusters when a
 // method returns without an error; doing it again after an error writes
@@ -37,6 +40,7 @@ type Journal struct {
 	now     *corev1.ConfigMap // the source's head as last seen; nil: look again
 	trouble error
 	again   time.Time // not before then is the replica tried again
+	beside  sync.WaitGroup
 }
 
 func (s *Store) journal(r Run, parts []part, content map[string][]byte) *Journal {
@@ -72,6 +76,23 @@ func (j *Journal) IsDone(step string) bool {
 // Keep writes a transition down. The same one again is kept once.
 func (j *Journal) Keep(ctx context.Context, u progress.Update) error {
 	return j.change(ctx, func(*Run) { j.apply(u) })
+}
+
+// Emit makes a journal a progress.Sink that hears of steps beginning, so that
+// whoever reads the record sees at what the run is. It writes beside the run,
+// which need not wait for it: what is lost here is told by the next transition.
+func (j *Journal) Emit(u progress.Update) {
+	if u.State != progress.Started || u.Step == "" {
+		return
+	}
+	j.mu.Lock()
+	j.apply(u)
+	j.mu.Unlock()
+	j.beside.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), besideLimit)
+		defer cancel()
+		_ = j.change(ctx, func(*Run) {})
+	})
 }
 
 // Forget takes steps back: they are done again by the next process that comes
@@ -123,6 +144,7 @@ func (j *Journal) Update(ctx context.Context, change func(*Run)) error {
 // Finish writes the end of the run and of its record's upkeep: parts that
 // nothing refers to any more are removed.
 func (j *Journal) Finish(ctx context.Context, state State, message string) error {
+	j.beside.Wait()
 	j.mu.Lock()
 	j.again = time.Time{} // the last word is worth another try
 	j.mu.Unlock()
@@ -265,6 +287,9 @@ func volumesOf(u progress.Update) []Volume {
 }
 
 func (r *Run) setVolumes(volumes []Volume) {
+	if len(volumes) == 0 {
+		return
+	}
 	at := make(map[string]int, len(r.Volumes))
 	for i, v := range r.Volumes {
 		at[v.Claim] = i

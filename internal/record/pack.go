@@ -57,12 +57,13 @@ type head struct {
 type packer struct {
 	name  func(section, digest string) string
 	parts []part            // as of the last pack
-	data  map[string][]byte // of the parts that this process packed, by name
-	whole map[string]string // digest of the JSON behind the parts of a whole section
+	data  map[string][]byte // of the parts that this process knows, by name
+	last  map[string]any    // the lists that were last kept whole, by section
+	plan  string            // that was last packed
 }
 
 func newPacker(name func(section, digest string) string, parts []part) *packer {
-	return &packer{name: name, parts: slices.Clone(parts), data: map[string][]byte{}, whole: map[string]string{}}
+	return &packer{name: name, parts: slices.Clone(parts), data: map[string][]byte{}, last: map[string]any{}}
 }
 
 // pack makes the head of a run, whose parts are then p.parts.
@@ -84,10 +85,12 @@ func (p *packer) pack(r Run) (head, error) {
 func planInHead(text string) bool { return len(text) <= inlineLimit }
 
 func (p *packer) packPlan(text string) error {
-	if planInHead(text) {
+	if planInHead(text) || text == p.plan {
 		return nil
 	}
-	return p.replace(sectionPlan, []byte(text))
+	p.plan = text
+	p.drop(sectionPlan)
+	return p.add(sectionPlan, []byte(text), 0)
 }
 
 // grow leaves in the head what came since the last part was written, and
@@ -112,17 +115,27 @@ func grow[T any](p *packer, section string, all []T, rest *[]T) error {
 	}
 }
 
-// keepWhole leaves a list in the head, or puts all of it into parts.
-func keepWhole[T any](p *packer, section string, all []T, inHead *[]T) error {
+// keepWhole leaves a list in the head, or puts all of it into parts. Thousands
+// of items must not be packed anew at every transition.
+func keepWhole[T comparable](p *packer, section string, all []T, inHead *[]T) error {
+	if last, ok := p.last[section].([]T); !ok || !slices.Equal(last, all) {
+		p.drop(section)
+		if err := packWhole(p, section, all); err != nil {
+			return err
+		}
+		p.last[section] = slices.Clone(all)
+	}
+	if p.has(section) {
+		*inHead = nil
+	}
+	return nil
+}
+
+func packWhole[T any](p *packer, section string, all []T) error {
 	n, lines, err := fill(all)
-	if err != nil {
+	if err != nil || n == len(all) {
 		return err
 	}
-	if n == len(all) {
-		p.drop(section)
-		return nil
-	}
-	*inHead = nil
 	for rest := all[n:]; len(rest) > 0; rest = rest[n:] {
 		var more []byte
 		if n, more, err = fill(rest); err != nil {
@@ -130,7 +143,7 @@ func keepWhole[T any](p *packer, section string, all []T, inHead *[]T) error {
 		}
 		lines = append(lines, more...)
 	}
-	return p.replace(section, lines)
+	return p.add(section, lines, 0)
 }
 
 // fill writes the first n items as lines of JSON, as many as one list of the
@@ -150,23 +163,12 @@ func fill[T any](items []T) (n int, lines []byte, err error) {
 	return n, lines, nil
 }
 
-// replace keeps the content of a section in parts of its own.
-func (p *packer) replace(section string, content []byte) error {
-	sum := digest(content)
-	if p.whole[section] == sum {
-		return nil
-	}
-	p.drop(section)
-	if err := p.add(section, content, 0); err != nil {
-		return err
-	}
-	p.whole[section] = sum
-	return nil
+func (p *packer) drop(section string) {
+	p.parts = slices.DeleteFunc(p.parts, func(x part) bool { return x.Section == section })
 }
 
-func (p *packer) drop(section string) {
-	delete(p.whole, section)
-	p.parts = slices.DeleteFunc(p.parts, func(x part) bool { return x.Section == section })
+func (p *packer) has(section string) bool {
+	return slices.ContainsFunc(p.parts, func(x part) bool { return x.Section == section })
 }
 
 // add packs content into as many parts as it takes. The items are counted on

@@ -203,6 +203,18 @@ func (e Event) IsWarning() bool {
 	}
 }
 
+// Told is what the run's processes have told, but for the rounds of steps that
+// were taken back since.
+func (r *Run) Told() []progress.Update {
+	out := make([]progress.Update, 0, len(r.Events))
+	for _, e := range r.Events {
+		if s, _ := r.Step(e.Step); s.Round == e.Round {
+			out = append(out, e.Update(r.Kind))
+		}
+	}
+	return out
+}
+
 // Update is the moment as it was told when it happened, for a sink that may
 // not have heard it: the process that kept it can have died before it was sent.
 func (e Event) Update(kind string) progress.Update {

@@ -33,16 +33,17 @@ func newCopy(c *cluster.Cluster, owner naming.Owner) *copyOn {
 func (j *Journal) create(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	next, err := j.build(j.source)
+	h, err := j.packer.pack(j.run)
 	if err != nil {
 		return err
 	}
-	if err := j.source.writeParts(ctx, j.packer); err != nil {
+	next, err := j.source.begin(ctx, h, j.packer)
+	if err != nil {
 		return err
 	}
 	switch err := j.source.c.Create(ctx, next); {
 	case apierrors.IsAlreadyExists(err): // ours, if the answer to an earlier try was lost; saveSource finds out
-		if err := j.saveSource(ctx); err != nil {
+		if err := j.saveSource(ctx, h); err != nil {
 			return err
 		}
 	case err != nil:
@@ -50,7 +51,7 @@ func (j *Journal) create(ctx context.Context) error {
 	default:
 		j.now = next
 	}
-	return errors.Join(j.saveReplica(ctx), j.writePlan(ctx))
+	return errors.Join(j.saveReplica(ctx, h), j.writePlan(ctx))
 }
 
 // takeOver makes a record that another process wrote this process's own.
@@ -58,46 +59,48 @@ func (j *Journal) takeOver(ctx context.Context, found *corev1.ConfigMap) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.run.restart()
-	next, err := j.build(j.source)
+	h, err := j.packer.pack(j.run)
 	if err != nil {
 		return err
 	}
-	// A conflict is told as it is: someone else was at it at the same time.
-	if err := j.source.writeParts(ctx, j.packer); err != nil {
+	next, err := j.source.begin(ctx, h, j.packer)
+	if err != nil {
 		return err
 	}
 	next = over(found, next)
+	// A conflict is told as it is: someone else was at it at the same time.
 	if err := j.source.c.Update(ctx, next); err != nil {
 		return fmt.Errorf("run record %s: %w", nameOf(next), err)
 	}
 	j.now = next
-	return errors.Join(j.saveReplica(ctx), j.writePlan(ctx))
+	return errors.Join(j.saveReplica(ctx, h), j.writePlan(ctx))
 }
 
 // save writes the run on the source, then on the destination.
 func (j *Journal) save(ctx context.Context) error {
-	if err := j.saveSource(ctx); err != nil {
-		return err
-	}
-	return j.saveReplica(ctx)
-}
-
-func (j *Journal) build(k *copyOn) (*corev1.ConfigMap, error) {
 	h, err := j.packer.pack(j.run)
 	if err != nil {
+		return err
+	}
+	if err := j.saveSource(ctx, h); err != nil {
+		return err
+	}
+	return j.saveReplica(ctx, h)
+}
+
+// begin writes parts before the head that names them, so that a head is never
+// without its parts, and returns the head that is to be written.
+func (k *copyOn) begin(ctx context.Context, h head, p *packer) (*corev1.ConfigMap, error) {
+	if err := k.writeParts(ctx, p); err != nil {
 		return nil, err
 	}
 	return buildHead(k.owner, k.c.VeleroNamespace, h)
 }
 
-// saveSource writes parts before the head that names them, so that a head is
-// never without its parts. Between two processes the head decides.
-func (j *Journal) saveSource(ctx context.Context) error {
-	next, err := j.build(j.source)
+// saveSource writes the authority. Between two processes the head decides.
+func (j *Journal) saveSource(ctx context.Context, h head) error {
+	next, err := j.source.begin(ctx, h, j.packer)
 	if err != nil {
-		return err
-	}
-	if err := j.source.writeParts(ctx, j.packer); err != nil {
 		return err
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return j.updateSource(ctx, next) })
@@ -152,11 +155,11 @@ func (j *Journal) look(ctx context.Context, next *corev1.ConfigMap) error {
 
 // saveReplica writes the destination's copy. Only who just wrote the source's
 // comes here, so it is written over without looking.
-func (j *Journal) saveReplica(ctx context.Context) error {
+func (j *Journal) saveReplica(ctx context.Context, h head) error {
 	if j.replica == nil || time.Now().Before(j.again) {
 		return nil
 	}
-	err := j.replicate(ctx)
+	err := j.replicate(ctx, h)
 	j.trouble = err
 	if err != nil && j.store.DestinationMayBeAway {
 		j.again = time.Now().Add(replicaPause)
@@ -165,12 +168,9 @@ func (j *Journal) saveReplica(ctx context.Context) error {
 	return err
 }
 
-func (j *Journal) replicate(ctx context.Context) error {
-	next, err := j.build(j.replica)
+func (j *Journal) replicate(ctx context.Context, h head) error {
+	next, err := j.replica.begin(ctx, h, j.packer)
 	if err != nil {
-		return err
-	}
-	if err := j.replica.writeParts(ctx, j.packer); err != nil {
 		return err
 	}
 	if err := j.replica.put(ctx, next); err != nil {
