@@ -227,7 +227,7 @@ type Velero struct {
 	Server          Deployment `json:"server"`
 	NodeAgent       NodeAgent  `json:"nodeAgent"`
 	Locations       []Location `json:"locations,omitempty"`
-	RepoCredentials string     `json:"repoCredentials,omitempty"` // a digest of the repository password; empty: there is none yet
+	RepoCredentials string     `json:"-"` // a digest of the repository password; empty: there is none yet
 }
 
 // Location returns the storage location of a name, if it was seen.

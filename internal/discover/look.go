@@ -1,26 +1,248 @@
 package discover
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/plan"
 )
+
+// The parts of a look. A Gap names one of them.
+const (
+	PartIdentity       = "identity" // the uid of kube-system
+	PartNamespaces     = "namespaces"
+	PartStorageClasses = "storage classes"
+	PartClaims         = "claims"
+	PartVolumes        = "volumes"
+	PartPods           = "pods"
+	PartWorkloads      = "workloads"
+	PartVelero         = "Velero"
+	PartNodeAgent      = "node-agent"
+	PartLocations      = "storage locations"
+	PartRepository     = "repository password"
+	PartRights         = "rights"
+	PartObjects        = "objects"
+)
+
+// inParallel is how many questions one cluster is asked at once.
+const inParallel = 8
 
 // Look looks at both clusters at once for a plan, and then, where a
 // destination namespace exists already, for what the plan's objects would meet
 // there. A part that cannot be looked at is a Gap in the facts. The only error
 // is ctx's.
 func Look(ctx context.Context, src cluster.Source, dst cluster.Destination, v plan.Valid) (SourceFacts, DestinationFacts, error) {
-	return SourceFacts{}, DestinationFacts{}, ctx.Err()
+	var s SourceFacts
+	var d DestinationFacts
+	var both errgroup.Group
+	both.Go(func() (err error) { s, err = LookSource(ctx, src, v); return err })
+	both.Go(func() (err error) { d, err = LookDestination(ctx, dst, v); return err })
+	if err := both.Wait(); err != nil {
+		return s, d, err
+	}
+	lookAtMet(ctx, src, &s, d, v)
+	return s, d, ctx.Err()
 }
 
-// LookSource looks at the source for a plan.
+// lookAtMet lists the source's objects of those namespaces whose destination
+// holds something already.
+func lookAtMet(ctx context.Context, src cluster.Source, s *SourceFacts, d DestinationFacts, v plan.Valid) {
+	var namespaces []string
+	for _, ns := range v.SourceNamespaces() {
+		to := v.DestinationNamespace(ns)
+		if slices.ContainsFunc(d.Objects, func(o Object) bool { return o.Namespace == to }) {
+			namespaces = append(namespaces, ns)
+		}
+	}
+	if s.Reach != Reached || len(namespaces) == 0 {
+		return
+	}
+	l := newLook(ctx, src.Cluster)
+	l.part(PartObjects, func(ctx context.Context) (err error) {
+		s.Objects, err = objects(ctx, src.Cluster, namespaces)
+		return err
+	})
+	s.Gaps = append(s.Gaps, l.wait()...)
+}
+
+// LookSource looks at the source for a plan. The only error is ctx's.
 func LookSource(ctx context.Context, src cluster.Source, v plan.Valid) (SourceFacts, error) {
-	return SourceFacts{}, ctx.Err()
+	s := SourceFacts{Facts: facts(src.Cluster)}
+	if !s.reach(ctx, src.Cluster) {
+		return s, ctx.Err()
+	}
+	namespaces := v.SourceNamespaces()
+	l := newLook(ctx, src.Cluster)
+	l.common(&s.Facts, namespaces)
+	l.part(PartRights, func(ctx context.Context) (err error) {
+		s.Rights, err = askRights(ctx, src.Client, sourceRights(namespaces, src.VeleroNamespace))
+		return err
+	})
+	apps := l.applications(namespaces)
+	s.Gaps = l.wait()
+	s.Claims, s.Pods, s.Workloads = apps.assemble()
+	return s, ctx.Err()
 }
 
-// LookDestination looks at the destination for a plan.
+// LookDestination looks at the destination for a plan. The only error is ctx's.
 func LookDestination(ctx context.Context, dst cluster.Destination, v plan.Valid) (DestinationFacts, error) {
-	return DestinationFacts{}, ctx.Err()
+	d := DestinationFacts{Facts: facts(dst.Cluster)}
+	if !d.reach(ctx, dst.Cluster) {
+		return d, ctx.Err()
+	}
+	var namespaces []string
+	for _, ns := range v.SourceNamespaces() {
+		namespaces = append(namespaces, v.DestinationNamespace(ns))
+	}
+	l := newLook(ctx, dst.Cluster)
+	l.common(&d.Facts, namespaces)
+	l.part(PartRights, func(ctx context.Context) (err error) {
+		d.Rights, err = askRights(ctx, dst.Client, destinationRights(namespaces, dst.VeleroNamespace))
+		return err
+	})
+	l.part(PartObjects, func(ctx context.Context) (err error) {
+		d.Objects, err = existingObjects(ctx, dst.Cluster, namespaces)
+		return err
+	})
+	d.Gaps = l.wait()
+	return d, ctx.Err()
+}
+
+func facts(c *cluster.Cluster) Facts {
+	return Facts{Context: c.Access.Context, Server: c.Server, Velero: Velero{Namespace: c.VeleroNamespace}}
+}
+
+// reach notes how far the cluster lets itself be reached.
+func (f *Facts) reach(ctx context.Context, c *cluster.Cluster) bool {
+	version, r, err := reach(ctx, c)
+	f.Version, f.Reach = version, r
+	if err != nil {
+		f.Error = err.Error()
+	}
+	return r == Reached
+}
+
+// look asks one cluster several things at once and gathers what could not be
+// answered.
+type look struct {
+	ctx   context.Context //nolint:containedctx // of one look, which ends before the call that made it
+	c     *cluster.Cluster
+	group errgroup.Group
+
+	mu   sync.Mutex
+	gaps []Gap
+}
+
+func newLook(ctx context.Context, c *cluster.Cluster) *look {
+	l := &look{ctx: ctx, c: c}
+	l.group.SetLimit(inParallel)
+	return l
+}
+
+// part asks one thing beside the others. Each part fills a place of its own.
+func (l *look) part(name string, ask func(context.Context) error) {
+	l.group.Go(func() error {
+		err := ask(l.ctx)
+		if err == nil {
+			return nil
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.gaps = append(l.gaps, Gap{Part: name, Denied: cluster.IsDenied(err), Error: err.Error()})
+		return nil
+	})
+}
+
+// wait ends the look; the gaps come in the order of their names, whoever was first.
+func (l *look) wait() []Gap {
+	_ = l.group.Wait() // parts give no errors, but gaps
+	slices.SortFunc(l.gaps, func(a, b Gap) int {
+		return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(a.Error, b.Error))
+	})
+	return l.gaps
+}
+
+// common asks what is of interest on either side.
+func (l *look) common(f *Facts, namespaces []string) {
+	l.part(PartIdentity, func(ctx context.Context) (err error) { f.UID, err = l.c.UID(ctx); return err })
+	l.part(PartNamespaces, func(ctx context.Context) (err error) {
+		f.Namespaces, err = getNamespaces(ctx, l.c.Client, namespaces)
+		return err
+	})
+	l.part(PartStorageClasses, func(ctx context.Context) (err error) {
+		f.StorageClasses, err = listStorageClasses(ctx, l.c.Client)
+		return err
+	})
+	l.velero(&f.Velero)
+}
+
+// getNamespaces gives those of the named namespaces that exist.
+func getNamespaces(ctx context.Context, c client.Client, names []string) ([]Namespace, error) {
+	if len(names) > fewNamespaces {
+		found, err := listNamespaces(ctx, c)
+		return slices.DeleteFunc(found, func(n Namespace) bool { return !slices.Contains(names, n.Name) }), err
+	}
+	var out []Namespace
+	for _, name := range names {
+		var ns corev1.Namespace
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &ns)
+		if client.IgnoreNotFound(err) != nil {
+			return out, err
+		}
+		if err == nil {
+			out = append(out, namespaceOf(&ns))
+		}
+	}
+	return out, nil
+}
+
+func listNamespaces(ctx context.Context, c client.Client) ([]Namespace, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Namespace, string, error) {
+		var list corev1.NamespaceList
+		err := c.List(ctx, &list, opts...)
+		return each(list.Items, namespaceOf), list.Continue, err
+	})
+}
+
+func namespaceOf(ns *corev1.Namespace) Namespace {
+	return Namespace{Name: ns.Name, Phase: string(ns.Status.Phase), Labels: ns.Labels, Annotations: ns.Annotations}
+}
+
+func listStorageClasses(ctx context.Context, c client.Client) ([]StorageClass, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]StorageClass, string, error) {
+		var list storagev1.StorageClassList
+		err := c.List(ctx, &list, opts...)
+		return each(list.Items, storageClassOf), list.Continue, err
+	})
+}
+
+func storageClassOf(sc *storagev1.StorageClass) StorageClass {
+	out := StorageClass{
+		Name: sc.Name, Provisioner: sc.Provisioner, BindingMode: string(storagev1.VolumeBindingImmediate),
+		Default: sc.Annotations["storageclass.kubernetes.io/is-default-class"] == "true",
+	}
+	if sc.VolumeBindingMode != nil {
+		out.BindingMode = string(*sc.VolumeBindingMode)
+	}
+	if sc.AllowVolumeExpansion != nil {
+		out.Expandable = *sc.AllowVolumeExpansion
+	}
+	return out
+}
+
+// each turns the items of a list into the values that are kept of them.
+func each[From, To any](items []From, turn func(*From) To) []To {
+	out := make([]To, 0, len(items))
+	for i := range items {
+		out = append(out, turn(&items[i]))
+	}
+	return out
 }

@@ -1,5 +1,16 @@
 package discover
 
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
 // Right is one thing that mig must be allowed to do on a cluster.
 type Right struct {
 	Verb      string `json:"verb"`
@@ -8,4 +19,212 @@ type Right struct {
 	Namespace string `json:"namespace,omitempty"` // empty: cluster-wide
 	Why       string `json:"why"`
 	Allowed   bool   `json:"allowed"`
+}
+
+// need is a row of the table of rights.
+type need struct {
+	group    string
+	resource string
+	verbs    []string
+	why      string
+}
+
+// What every run asks of the cluster as a whole, on either side.
+func clusterNeeds() []need {
+	return []need{
+		{"", "namespaces", []string{"get", "list", "patch"}, "find the namespaces and mark what was migrated"},
+		{"storage.k8s.io", "storageclasses", []string{"list"}, "map storage classes"},
+		{"", "persistentvolumes", []string{"get", "list"}, "see what claims are made of"},
+	}
+}
+
+// What every run asks of Velero's namespace, on either side.
+func veleroNeeds() []need {
+	return []need{
+		{"", "configmaps", []string{"get", "list", "create", "update", "delete"}, "keep the run's record and what Velero reads with a backup"},
+		{"", "secrets", []string{"get"}, "compare the repository password"},
+		{"", "pods", []string{"list"}, "see that Velero runs"},
+		{"", "events", []string{"list"}, "explain what is stuck"},
+		{"apps", "deployments", []string{"get"}, "see that Velero runs"},
+		{"apps", "daemonsets", []string{"get"}, "see that node-agent runs"},
+		{"coordination.k8s.io", "leases", []string{"get", "list", "create", "update", "delete"}, "hold the run's lock"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"velero.io", "backupstoragelocations", []string{"get", "list"}, "see that storage is there"},
+		{"velero.io", "backups", []string{"get", "list", "create"}, "back up, and know the backup on the other side"},
+		{"velero.io", "podvolumebackups", []string{"get", "list", "patch"}, "see that every volume is captured, and stop what does not end"},
+		{"velero.io", "downloadrequests", []string{"get", "list", "create", "delete"}, "read what Velero left out"},
+	}
+}
+
+// What a run asks of the source's namespaces.
+func sourceNeeds() []need {
+	return []need{
+		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "find the volumes and mark what was migrated"},
+		{"", "pods", []string{"get", "list", "create", "delete"}, "find writers, and mount volumes that no pod mounts"},
+		{"", "events", []string{"list"}, "explain what is stuck"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"apps", "deployments", []string{"get", "list", "patch"}, "quiesce"},
+		{"apps", "statefulsets", []string{"get", "list", "patch"}, "quiesce"},
+		{"apps", "daemonsets", []string{"get", "list", "patch"}, "quiesce"},
+		{"apps", "replicasets", []string{"get", "list", "patch"}, "quiesce"},
+		{"", "replicationcontrollers", []string{"get", "list", "patch"}, "quiesce"},
+		{"batch", "cronjobs", []string{"get", "list", "patch"}, "quiesce"},
+		{"batch", "jobs", []string{"get", "list"}, "find running Jobs"},
+		{"autoscaling", "horizontalpodautoscalers", []string{"list"}, "find what scales workloads"},
+	}
+}
+
+// What a run asks of the destination's namespaces.
+func destinationNeeds() []need {
+	return []need{
+		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "prove that volumes are restored, and mark them"},
+		{"", "pods", []string{"get", "list", "delete"}, "see that workloads are ready, and end the pods of the volume restore"},
+		{"", "events", []string{"list"}, "explain what is stuck"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"apps", "deployments", []string{"get", "list"}, "see that workloads are ready"},
+		{"apps", "statefulsets", []string{"get", "list"}, "see that workloads are ready"},
+		{"apps", "daemonsets", []string{"get", "list"}, "see that workloads are ready"},
+		{"apps", "replicasets", []string{"get", "list"}, "see that workloads are ready"},
+		{"", "replicationcontrollers", []string{"get", "list"}, "see that workloads are ready"},
+		{"batch", "cronjobs", []string{"get", "list"}, "see that workloads are ready"},
+		{"batch", "jobs", []string{"get", "list"}, "see that workloads are ready"},
+		{"*", "*", []string{"list", "delete"}, "find what a restore would meet, and take it back with mig rollback"},
+	}
+}
+
+// sourceRights is all that a run needs on the source.
+func sourceRights(namespaces []string, veleroNamespace string) []Right {
+	return slices.Concat(
+		rights("", clusterNeeds()),
+		rights("", []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}),
+		rights(veleroNamespace, veleroNeeds()),
+		inEach(namespaces, sourceNeeds()),
+	)
+}
+
+// destinationRights is all that a run needs on the destination.
+func destinationRights(namespaces []string, veleroNamespace string) []Right {
+	return slices.Concat(
+		rights("", clusterNeeds()),
+		rights("", []need{{"", "namespaces", []string{"create", "delete"}, "make the namespaces, and take them back with mig rollback"}}),
+		rights(veleroNamespace, veleroNeeds()),
+		rights(veleroNamespace, []need{
+			{"velero.io", "podvolumebackups", []string{"create"}, "know the backup without waiting for Velero's sync"},
+			{"velero.io", "restores", []string{"get", "list", "create", "delete"}, "restore"},
+			{"velero.io", "podvolumerestores", []string{"get", "list", "patch"}, "see that every volume is restored, and stop what does not end"},
+		}),
+		inEach(namespaces, destinationNeeds()),
+	)
+}
+
+func inEach(namespaces []string, needs []need) []Right {
+	var out []Right
+	for _, ns := range namespaces {
+		out = append(out, rights(ns, needs)...)
+	}
+	return out
+}
+
+func rights(namespace string, needs []need) []Right {
+	var out []Right
+	for _, n := range needs {
+		for _, verb := range n.verbs {
+			out = append(out, Right{Verb: verb, Group: n.group, Resource: n.resource, Namespace: namespace, Why: n.why})
+		}
+	}
+	return out
+}
+
+// askRights asks the cluster about each right. Whoever may do everything is
+// asked once; what is allowed everywhere is not asked for each namespace.
+func askRights(ctx context.Context, c client.Client, wanted []Right) ([]Right, error) {
+	everything, err := isAllowed(ctx, c, Right{Verb: "*", Group: "*", Resource: "*"})
+	if err != nil {
+		return nil, err
+	}
+	if everything {
+		for i := range wanted {
+			wanted[i].Allowed = true
+		}
+		return wanted, nil
+	}
+	answers := &answers{c: c, known: map[Right]bool{}}
+	if err := answers.ask(ctx, everywhere(wanted)); err != nil {
+		return nil, err
+	}
+	if err := answers.ask(ctx, answers.notEverywhere(wanted)); err != nil {
+		return nil, err
+	}
+	for i, r := range wanted {
+		wanted[i].Allowed = answers.allowed(r)
+	}
+	return wanted, nil
+}
+
+// answers are what the cluster said about rights, by what was asked.
+type answers struct {
+	c     client.Client
+	mu    sync.Mutex
+	known map[Right]bool
+}
+
+func question(r Right) Right { r.Why, r.Allowed = "", false; return r }
+
+func everywhere(wanted []Right) []Right {
+	var out []Right
+	for _, r := range wanted {
+		q := question(r)
+		q.Namespace = ""
+		out = append(out, q)
+	}
+	return unique(out)
+}
+
+func (a *answers) notEverywhere(wanted []Right) []Right {
+	var out []Right
+	for _, r := range wanted {
+		if !a.allowed(r) && r.Namespace != "" {
+			out = append(out, question(r))
+		}
+	}
+	return unique(out)
+}
+
+func unique(in []Right) []Right {
+	slices.SortFunc(in, func(a, b Right) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+	})
+	return slices.Compact(in)
+}
+
+func (a *answers) allowed(r Right) bool {
+	q := question(r)
+	if a.known[q] {
+		return true
+	}
+	q.Namespace = ""
+	return a.known[q]
+}
+
+func (a *answers) ask(ctx context.Context, questions []Right) error {
+	var group errgroup.Group
+	group.SetLimit(inParallel)
+	for _, q := range questions {
+		group.Go(func() error {
+			yes, err := isAllowed(ctx, a.c, q)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.known[q] = yes
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func isAllowed(ctx context.Context, c client.Client, r Right) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource},
+	}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
 }

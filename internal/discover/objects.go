@@ -1,0 +1,136 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/naming"
+)
+
+// isNoSuchAPI says whether the cluster does not serve the kind at all.
+func isNoSuchAPI(err error) bool {
+	return meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err) || apierrors.IsNotFound(err)
+}
+
+// existingObjects are the objects of those of the namespaces that exist.
+func existingObjects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Object, error) {
+	found, err := getNamespaces(ctx, c.Client, namespaces)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return objects(ctx, c, each(found, func(n *Namespace) string { return n.Name }))
+}
+
+// objects lists what the namespaces hold, of every kind that can be listed, by
+// metadata alone; without what every namespace holds by itself.
+func objects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Object, error) {
+	kinds, err := listableKinds(c.Discovery)
+	errs := []error{err} // an API that is down hides its kinds, not the others
+	var out []Object
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(inParallel)
+	for _, kind := range kinds {
+		group.Go(func() error {
+			found, err := inNamespaces(ctx, namespaces, func(o Object) string { return o.Namespace }, metadataPage(c.Client, kind))
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, found...)
+			if err != nil && !isNoSuchAPI(err) && !apierrors.IsMethodNotSupported(err) {
+				errs = append(errs, fmt.Errorf("%s: %w", kind.GroupKind(), err))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are gathered, so that the other kinds are listed
+	out = slices.DeleteFunc(out, isInEveryNamespace)
+	slices.SortFunc(out, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return out, errors.Join(errs...)
+}
+
+// metadataPage lists the metadata of a kind.
+func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
+	return func(ctx context.Context, opts ...client.ListOption) ([]Object, string, error) {
+		list := metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := c.List(ctx, &list, opts...)
+		return each(list.Items, func(o *metav1.PartialObjectMetadata) Object {
+			return Object{
+				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name,
+				OfPlan: naming.OfPlanUID(o.Labels), Restore: o.Labels[naming.VeleroRestoreName], Owned: metav1.GetControllerOf(o) != nil,
+			}
+		}), list.Continue, err
+	}
+}
+
+// kindLister tells which kinds a cluster serves; the discovery client does.
+type kindLister interface {
+	ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error)
+}
+
+// listableKinds are the kinds that a restore could meet.
+func listableKinds(d kindLister) ([]schema.GroupVersionKind, error) {
+	lists, err := d.ServerPreferredNamespacedResources()
+	var out []schema.GroupVersionKind
+	for _, list := range lists {
+		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
+		if parseErr != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && !strings.Contains(r.Name, "/") && !isMadeByCluster(gv.Group, r.Name) {
+				out = append(out, gv.WithKind(r.Kind))
+			}
+		}
+	}
+	return out, err
+}
+
+// isMadeByCluster names the kinds that a cluster writes by itself and that a
+// restore leaves out or that harm none.
+func isMadeByCluster(group, resource string) bool {
+	switch {
+	case resource == "events", resource == "endpoints", resource == "endpointslices", resource == "controllerrevisions":
+		return true
+	default:
+		return group == "metrics.k8s.io" || group == "custom.metrics.k8s.io" || group == "packages.operators.coreos.com"
+	}
+}
+
+// isInEveryNamespace says of an object whether the cluster makes it in every
+// namespace.
+func isInEveryNamespace(o Object) bool {
+	accounts := []string{"default", "builder", "deployer"} // the latter two on OpenShift
+	switch o.Kind {
+	case "ConfigMap":
+		return o.Name == "kube-root-ca.crt" || o.Name == "openshift-service-ca.crt"
+	case "ServiceAccount":
+		return slices.Contains(accounts, o.Name)
+	case "Secret":
+		return slices.ContainsFunc(accounts, func(a string) bool {
+			return strings.HasPrefix(o.Name, a+"-token-") || strings.HasPrefix(o.Name, a+"-dockercfg-")
+		})
+	case "RoleBinding":
+		return strings.HasPrefix(o.Name, "system:")
+	case "Service":
+		return o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes"
+	default:
+		return false
+	}
+}

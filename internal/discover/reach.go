@@ -1,0 +1,96 @@
+package discover
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/mig-cli/mig/internal/cluster"
+)
+
+// ReachTimeout bounds the first question to a cluster: dialling, trusting its
+// certificate, presenting credentials, and its version.
+const ReachTimeout = cluster.DialTimeout + 5*time.Second
+
+// ReachError is a cluster that cannot be looked at at all.
+type ReachError struct {
+	Side    string // source, destination
+	Context string
+	Server  string
+	Reach   Reach
+	Err     error
+}
+
+func (e *ReachError) Error() string {
+	return fmt.Sprintf("%s cluster (context %s, %s): %s: %v", e.Side, e.Context, e.Server, e.Reach.says(), e.Err)
+}
+
+func (e *ReachError) Unwrap() error { return e.Err }
+
+func (r Reach) says() string {
+	said, ok := map[Reach]string{
+		Reached:       "it answers",
+		Unreachable:   fmt.Sprintf("no answer (waited up to %s)", ReachTimeout),
+		NotKubernetes: "this is not a Kubernetes API",
+		Untrusted:     "its certificate is not trusted",
+		Denied:        "it refuses our credentials",
+	}[r]
+	if !ok {
+		return "cannot be asked"
+	}
+	return said
+}
+
+// Says is how far the cluster was reached, in words.
+func (r Reach) Says() string { return r.says() }
+
+// reach asks for the cluster's version: the one question that every cluster
+// answers to everyone it knows.
+func reach(ctx context.Context, c *cluster.Cluster) (version string, r Reach, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ReachTimeout)
+	defer cancel()
+	v, err := c.Version(ctx)
+	if err != nil {
+		return "", classify(err), err
+	}
+	return v.GitVersion, Reached, nil
+}
+
+// classify tells from the kind of an error, never from its text, why a cluster
+// could not be reached.
+func classify(err error) Reach {
+	var notKubernetes *cluster.NotKubernetesError
+	switch {
+	case err == nil:
+		return Reached
+	case isUntrusted(err):
+		return Untrusted
+	case errors.As(err, &notKubernetes), apierrors.IsNotFound(err), speaksNoTLS(err):
+		return NotKubernetes
+	case cluster.IsDenied(err):
+		return Denied
+	case cluster.IsUnreachable(err), errors.Is(err, context.DeadlineExceeded):
+		return Unreachable
+	default:
+		return Failed
+	}
+}
+
+func isUntrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
+
+func speaksNoTLS(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
+}

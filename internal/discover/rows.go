@@ -1,0 +1,101 @@
+package discover
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/plan"
+)
+
+// Row is one claim as mig pv discover shows it.
+type Row struct {
+	Claim            string   `json:"claim"`
+	Volume           string   `json:"volume,omitempty"`
+	Phase            string   `json:"phase"`
+	Capacity         string   `json:"capacity,omitempty"`
+	Used             string   `json:"used"` // a quantity, or "unknown"
+	StorageClass     string   `json:"storageClass,omitempty"`
+	AccessModes      []string `json:"accessModes,omitempty"`
+	VolumeMode       string   `json:"volumeMode,omitempty"`
+	Backend          string   `json:"backend,omitempty"`
+	Supported        []string `json:"supported"`
+	Action           string   `json:"action"` // empty: a person must choose
+	DestinationClass string   `json:"destinationClass,omitempty"`
+	Why              string   `json:"why"` // of action and class
+	MountedBy        []string `json:"mountedBy"`
+	State            string   `json:"state"` // planned, new, vanished
+}
+
+// States of a row beside the plan.
+const (
+	Planned  = "planned"  // in the plan and in the cluster
+	New      = "new"      // in the cluster, not in the plan yet
+	Vanished = "vanished" // in the plan, no longer in the cluster
+)
+
+// Refresh looks for the plan's claims again: new claims are added to a copy of
+// the plan, facts are brought up to date, what the user chose stays as it is,
+// and claims that vanished are pointed out, not removed. Errors as of Propose.
+func Refresh(ctx context.Context, src cluster.Source, dst cluster.Destination, p *plan.Plan) (*Proposal, error) {
+	s, err := lookAround(ctx, src, dst)
+	if err != nil {
+		return nil, err
+	}
+	out := &Proposal{Plan: copyOf(p)}
+	if _, err := out.namespaces(ctx, src, s, p.Spec.Namespaces); err != nil {
+		return nil, err
+	}
+	if err := lookAtClaims(ctx, src, s, p.Spec.Namespaces); err != nil {
+		return nil, err
+	}
+	out.merge(s)
+	out.gaps(s)
+	return out, nil
+}
+
+// copyOf shares nothing with the plan that merge changes.
+func copyOf(p *plan.Plan) *plan.Plan {
+	out := *p
+	out.Spec.Volumes = slices.Clone(p.Spec.Volumes)
+	out.Spec.StorageClasses = make(map[string]string, len(p.Spec.StorageClasses))
+	for from, to := range p.Spec.StorageClasses {
+		out.Spec.StorageClasses[from] = to
+	}
+	return &out
+}
+
+// merge brings the plan's volumes up to date, in their order, and adds the new ones.
+func (p *Proposal) merge(s *sides) {
+	found := map[string]Claim{}
+	for _, c := range s.source.Claims {
+		found[c.Key()] = c
+	}
+	known := map[string]bool{}
+	for i := range p.Plan.Spec.Volumes {
+		v := &p.Plan.Spec.Volumes[i]
+		known[v.Claim] = true
+		c, ok := found[v.Claim]
+		if !ok {
+			p.vanished(*v)
+			continue
+		}
+		setFacts(v, c, SuggestAction(c))
+		p.class(v, s)
+		p.row(*v, c, s, Planned)
+	}
+	for _, c := range s.source.Claims {
+		if !known[c.Key()] {
+			p.add(c, s, New)
+			p.note("claim %s is new: it was added to the plan", c.Key())
+		}
+	}
+}
+
+func (p *Proposal) vanished(v plan.Volume) {
+	p.Claims = append(p.Claims, Row{
+		Claim: v.Claim, Volume: v.Volume, Phase: "gone", Capacity: v.Capacity, Used: plan.Unknown, StorageClass: v.StorageClass,
+		Supported: []string{}, Action: string(v.Action), Why: "no such claim on the source any more", MountedBy: []string{}, State: Vanished,
+	})
+	p.note("claim %s is in the plan and no longer on the source: take it out of the plan, or find out who deleted it", v.Claim)
+}
