@@ -75,14 +75,14 @@ func (l *line) work(ctx context.Context) {
 
 // deliver sends one Event, however long the cluster does not answer.
 func (l *line) deliver(ctx context.Context, e *eventsv1.Event) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for pause := firstPause; ; {
 		err := l.send(ctx, e)
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 			return nil
 		case homeless(err) && e.Regarding.Name != l.owner.RunRecord():
 			e = l.atRecord(e)
-			pause = 0
+			continue
 		case apierrors.IsForbidden(err):
 			l.denied = true
 			return err
@@ -94,6 +94,7 @@ func (l *line) deliver(ctx context.Context, e *eventsv1.Event) error {
 		if err := wait(ctx, pause); err != nil {
 			return err
 		}
+		pause = min(2*pause, maxPause)
 	}
 }
 
