@@ -19,7 +19,9 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
+	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/lock"
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/progress"
@@ -105,13 +107,13 @@ func (e *runError) Error() string { return e.Err.Error() }
 
 func (e *runError) Unwrap() error { return e.Err }
 
-func (e *runError) again() string { return strings.TrimSpace("mig " + e.Kind + " " + e.Plan) }
-
+// ways are the commands to go on and to go back.
 func (e *runError) ways() string {
+	on := "go on with: mig " + e.Kind + " " + e.Plan
 	if e.Kind == kindRollback {
-		return "go on with: " + e.again()
+		return on
 	}
-	return "go on with: " + e.again() + ", or back with: " + strings.TrimSpace("mig rollback "+e.Plan)
+	return on + ", or back with: mig rollback " + e.Plan
 }
 
 // failure is an error as a person or a script is told of it.
@@ -150,7 +152,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func explain(err error) failure {
 	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
 	for _, kind := range []func(error, *failure) bool{
-		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, failedRun,
+		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, failedRun,
 	} {
 		if kind(err, &f) {
 			break
@@ -160,33 +162,43 @@ func explain(err error) failure {
 }
 
 func interrupted(err error, f *failure) bool {
-	var stopped *pipeline.InterruptedError
-	var run *runError
+	var inStep *pipeline.InterruptedError
+	var stopped *migrate.StoppedError
+	isCancel := errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled)
 	switch {
-	case errors.As(err, &stopped):
-		f.Message = "interrupted in step " + stopped.Step + "; nothing was left half done"
-	case errors.Is(err, errNotConfirmed):
-	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled):
-		f.Message = "interrupted"
-		if errors.As(err, &run) {
-			f.Message = "interrupted at once: what was under way in the clusters may go on there"
-		}
-	default:
+	case errors.Is(err, errNotConfirmed), errors.As(err, &inStep):
+	case isCancel && !errors.As(err, &stopped):
+		f.Message = "interrupted" // where, does not matter: nothing had begun
+	case !isCancel:
 		return false
 	}
-	f.Code = exitInterrupted
-	if errors.As(err, &run) {
-		f.Hint = run.ways()
-	}
+	f.Code, f.Hint = exitInterrupted, ways(err)
 	return true
+}
+
+// ways are the commands that go on and back after a run that had begun; none
+// after anything else.
+func ways(err error) string {
+	var stopped *migrate.StoppedError
+	var run *runError
+	if !errors.As(err, &stopped) || !errors.As(err, &run) {
+		return ""
+	}
+	return run.ways()
 }
 
 func wrongUse(err error, f *failure) bool {
 	var usage *usageError
-	if !errors.As(err, &usage) {
+	var noNamespace *discover.NoNamespaceError
+	var sameCluster *discover.SameClusterError
+	switch {
+	case errors.As(err, &usage):
+		f.Hint = usage.Hint
+	case errors.As(err, &noNamespace), errors.As(err, &sameCluster):
+	default:
 		return false
 	}
-	f.Code, f.Hint = exitUsage, usage.Hint
+	f.Code = exitUsage
 	return true
 }
 
@@ -224,7 +236,7 @@ func leftOut(err error, f *failure) bool {
 func held(err error, f *failure) bool {
 	var holder *lock.HeldError
 	var ended *record.EndedError
-	if !errors.As(err, &holder) && !errors.As(err, &ended) {
+	if !errors.As(err, &holder) && !errors.As(err, &ended) && !errors.Is(err, lock.ErrLost) {
 		return false
 	}
 	f.Code = exitLocked
@@ -236,7 +248,7 @@ func blocked(err error, f *failure) bool {
 	var step *pipeline.BlockedError
 	var notReady *blockedError
 	var newer *record.NewerError
-	var run *runError
+	var refused *migrate.RefusedError
 	switch {
 	case errors.As(err, &notReady):
 		f.Hint = notReady.Hint
@@ -247,9 +259,11 @@ func blocked(err error, f *failure) bool {
 		return true
 	case errors.As(err, &step):
 		f.Hint = "settle that, then run the same command again"
-		if errors.As(err, &run) {
-			f.Hint = "settle that, then " + run.ways()
+		if ways := ways(err); ways != "" {
+			f.Hint = "settle that, then " + ways
 		}
+	case errors.As(err, &refused):
+		f.Hint = refused.Hint
 	case errors.As(err, &newer):
 	default:
 		return false
@@ -259,7 +273,8 @@ func blocked(err error, f *failure) bool {
 }
 
 func denied(err error, f *failure) bool {
-	if !cluster.IsDenied(err) {
+	var part *discover.PartError
+	if !cluster.IsDenied(err) && (!errors.As(err, &part) || !part.Denied) {
 		return false
 	}
 	f.Code = exitDenied
@@ -267,13 +282,18 @@ func denied(err error, f *failure) bool {
 	return true
 }
 
-func failedRun(err error, f *failure) bool {
-	var run *runError
-	if !errors.As(err, &run) {
+func notReached(err error, f *failure) bool {
+	var reach *discover.ReachError
+	if !errors.As(err, &reach) || reach.Reach == discover.Denied {
 		return false
 	}
-	f.Hint = run.ways()
+	f.Hint = "see whether kubectl gets there: kubectl --context " + reach.Context + " version"
 	return true
+}
+
+func failedRun(err error, f *failure) bool {
+	f.Hint = ways(err)
+	return f.Hint != ""
 }
 
 // message is an error in words for a person: what the network libraries say is
@@ -281,7 +301,11 @@ func failedRun(err error, f *failure) bool {
 func message(err error) string {
 	text := err.Error()
 	var request *url.Error
-	if errors.As(err, &request) {
+	var reach *discover.ReachError
+	switch {
+	case errors.As(err, &request) && errors.As(err, &reach):
+		text = fmt.Sprintf("%s cluster (context %s): %s", reach.Side, reach.Context, unreached(request))
+	case errors.As(err, &request):
 		text = strings.ReplaceAll(text, request.Error(), unreached(request))
 	}
 	return progress.Redact(text)

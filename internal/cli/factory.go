@@ -11,6 +11,7 @@ import (
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
 	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 )
@@ -41,8 +42,8 @@ type Factory struct {
 	Refresh  func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
 	Look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	Check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
-	Run      func(context.Context, runRequest) (runResult, error)
-	Preview  func(context.Context, runRequest) ([]previewStep, error)
+	Run      func(context.Context, migrate.Options) (migrate.Result, error)
+	Preview  func(context.Context, migrate.Options) ([]migrate.Planned, error)
 }
 
 // NewFactory makes the factory of a process from what the process has.
@@ -58,8 +59,8 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,
 		Check:    preflight.Check,
-		Run:      startRun,
-		Preview:  previewRun,
+		Run:      migrate.Run,
+		Preview:  migrate.Preview,
 	}
 }
 
@@ -166,4 +167,3 @@ func (f *Factory) untilStop(ctx context.Context) (context.Context, context.Cance
 	}()
 	return ctx, func() { cancel(nil) }
 }
-

@@ -6,18 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/render"
 )
 
 type migrateOptions struct {
 	runOptions
-	preview func(context.Context, runRequest) ([]previewStep, error)
 
 	dryRun bool
 }
 
 func newMigrateCommand(f *Factory, run func(context.Context, *migrateOptions) error) *cobra.Command {
-	o := &migrateOptions{runOptions: newRunOptions(f, kindMigrate), preview: f.Preview}
+	o := &migrateOptions{runOptions: newRunOptions(f, kindMigrate)}
 	cmd := &cobra.Command{
 		Use:   "migrate [PLAN]",
 		Short: "Move the plan's namespaces to the destination",
@@ -51,38 +51,30 @@ EXIT STATUS
 		},
 	}
 	o.addTo(cmd)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the steps and what each would do now; change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the steps that would be taken now; change nothing")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "for scripts that say it to every command: migrate does not ask")
 	_ = cmd.Flags().MarkHidden("yes") // fails for an unknown flag only
 	return cmd
 }
 
 func runMigrate(ctx context.Context, o *migrateOptions) error {
-	r, err := o.request()
+	r, path, err := o.request()
 	if err != nil {
 		return err
 	}
 	if o.dryRun {
 		return o.show(ctx, r)
 	}
-	return runToEnd(ctx, &o.runOptions, r)
-}
-
-// previewStep is what a step would do now.
-type previewStep struct {
-	Number int    `json:"number"`
-	Step   string `json:"step"`
-	Would  string `json:"would"` // done, act, wait, blocked, failed
-	Text   string `json:"text"`
+	return runToEnd(ctx, &o.runOptions, r, path)
 }
 
 // preview is what a dry run prints.
 type preview struct {
-	Plan  string        `json:"plan"`
-	Steps []previewStep `json:"steps"`
+	Plan  string            `json:"plan"`
+	Steps []migrate.Planned `json:"steps"`
 }
 
-func (o *migrateOptions) show(ctx context.Context, r runRequest) error {
+func (o *migrateOptions) show(ctx context.Context, r migrate.Options) error {
 	steps, err := o.preview(ctx, r)
 	if err != nil {
 		return err
@@ -92,10 +84,18 @@ func (o *migrateOptions) show(ctx context.Context, r runRequest) error {
 		format = render.Format(o.output)
 	}
 	return render.Print(o.streams.Out, format, o.streams.outWidth(), preview{Plan: r.Plan.Name(), Steps: steps}, func() render.Table {
-		t := render.Table{Columns: []string{"", "STEP", "NOW", "WHAT"}}
-		for _, s := range steps {
-			t.Rows = append(t.Rows, []string{strconv.Itoa(s.Number), s.Step, s.Would, s.Text})
-		}
-		return t
+		return stepsTable(steps)
 	})
+}
+
+func stepsTable(steps []migrate.Planned) render.Table {
+	t := render.Table{Columns: []string{"", "STEP", "STATE", "WHAT IT DOES"}, Empty: "Nothing to do."}
+	for _, s := range steps {
+		state := "to do"
+		if s.Done {
+			state = "done"
+		}
+		t.Rows = append(t.Rows, []string{strconv.Itoa(s.Number), s.Step, state, s.Does})
+	}
+	return t
 }

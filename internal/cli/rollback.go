@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mig-cli/mig/internal/migrate"
 )
 
 type rollbackOptions struct{ runOptions }
@@ -44,17 +46,17 @@ EXIT STATUS
 }
 
 func runRollback(ctx context.Context, o *rollbackOptions) error {
-	r, err := o.request()
+	r, path, err := o.request()
 	if err != nil {
 		return err
 	}
 	if err := o.confirm(ctx, rollbackQuestion(r)); err != nil {
 		return err
 	}
-	return runToEnd(ctx, &o.runOptions, r)
+	return runToEnd(ctx, &o.runOptions, r, path)
 }
 
-func rollbackQuestion(r runRequest) string {
+func rollbackQuestion(r migrate.Options) string {
 	p := r.Plan.Plan()
 	names := make([]string, 0, len(p.Spec.Namespaces))
 	for _, n := range p.Spec.Namespaces {

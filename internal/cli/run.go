@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/render"
@@ -18,34 +20,16 @@ import (
 
 // The kinds of run, which are also the names of their commands.
 const (
-	kindMigrate  = "migrate"
-	kindRollback = "rollback"
+	kindMigrate  = string(migrate.Cutover)
+	kindRollback = string(migrate.Rollback)
 )
-
-// runRequest is what a run is asked to do.
-type runRequest struct {
-	Kind        string
-	Plan        plan.Valid
-	PlanFile    string
-	Source      cluster.Source
-	Destination cluster.Destination
-	Sink        progress.Sink
-	Stop        <-chan struct{}
-	Poll        time.Duration
-}
-
-// runResult is what a run that came to its end tells.
-type runResult struct {
-	Run     string   // its uid
-	LeftOut []string // what the plan covers and is not on the destination, each in a sentence
-	Down    time.Duration
-}
 
 // runOptions are what commands that run have in common.
 type runOptions struct {
 	streams   Streams
 	connect   func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	run       func(context.Context, runRequest) (runResult, error)
+	run       func(context.Context, migrate.Options) (migrate.Result, error)
+	preview   func(context.Context, migrate.Options) ([]migrate.Planned, error)
 	stop      <-chan struct{}
 	canRedraw bool
 	colour    func(config.Colour) bool
@@ -63,7 +47,7 @@ func runFormats() []string { return []string{string(render.FormatJSON)} }
 
 func newRunOptions(f *Factory, kind string) runOptions {
 	return runOptions{
-		streams: f.Streams, connect: f.both, run: f.Run, stop: f.Stop, canRedraw: f.canRedraw(), colour: f.colour, kind: kind,
+		streams: f.Streams, connect: f.both, run: f.Run, preview: f.Preview, stop: f.Stop, canRedraw: f.canRedraw(), colour: f.colour, kind: kind,
 	}
 }
 
@@ -87,28 +71,34 @@ func (o *runOptions) complete(f *Factory, cmd *cobra.Command, args []string) err
 	return err
 }
 
-// request reads the plan and makes the clients of a run.
-func (o *runOptions) request() (runRequest, error) {
+// request reads the plan and makes the clients of a run; it also tells the
+// plan's file.
+func (o *runOptions) request() (migrate.Options, string, error) {
 	v, path, err := loadPlan(o.plan)
 	if err != nil {
-		return runRequest{}, err
+		return migrate.Options{}, "", err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return migrate.Options{}, "", &plan.LoadError{File: path, Err: err}
 	}
 	src, dst, err := o.connect(v.Plan(), o.settings)
-	return runRequest{
-		Kind: o.kind, Plan: v, PlanFile: path, Source: src, Destination: dst, Stop: o.stop, Poll: o.settings.Poll,
-	}, err
+	return migrate.Options{
+		Kind: migrate.Kind(o.kind), Plan: v, Text: string(text), Source: src, Destination: dst, Stop: o.stop,
+	}, path, err
 }
 
 // runToEnd runs a request, shows it, and tells how it ended.
-func runToEnd(ctx context.Context, o *runOptions, r runRequest) error {
+func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string) error {
 	view := o.view(r)
 	tally := newTally(time.Now())
-	r.Sink = progress.Tee(tally, view)
+	r.Sink, r.Say = progress.Tee(tally, view), view.Say
 	heard := o.sayInterrupt(ctx, view)
+	o.announce(ctx, view, r)
 	result, err := o.run(ctx, r)
 	heard()
 	if err != nil {
-		err = &runError{Kind: r.Kind, Plan: planArg(r.PlanFile), Err: err}
+		err = &runError{Kind: o.kind, Plan: planArg(path), Err: err}
 	} else if len(result.LeftOut) > 0 {
 		err = &incompleteError{Left: result.LeftOut}
 	}
@@ -118,13 +108,13 @@ func runToEnd(ctx context.Context, o *runOptions, r runRequest) error {
 	}
 	view.Close()
 	if o.output == "" {
-		s.tell(o.streams, planArg(r.PlanFile))
+		s.tell(o.streams, planArg(path))
 	}
 	return err
 }
 
 // view is how this run is shown.
-func (o *runOptions) view(r runRequest) render.View {
+func (o *runOptions) view(r migrate.Options) render.View {
 	switch {
 	case o.output == string(render.FormatJSON):
 		return render.NewJSON(o.streams.Out)
@@ -132,11 +122,29 @@ func (o *runOptions) view(r runRequest) render.View {
 		p := r.Plan.Plan()
 		return render.NewBars(render.BarsOptions{
 			Writer: o.streams.Err, Size: o.streams.Size, Colour: o.colour(o.settings.Colour),
-			Title: fmt.Sprintf("mig %s %s: %s → %s", r.Kind, r.Plan.Name(), p.Spec.Source.Context, p.Spec.Destination.Context),
+			Title: fmt.Sprintf("mig %s %s: %s → %s", o.kind, r.Plan.Name(), p.Spec.Source.Context, p.Spec.Destination.Context),
 		})
 	default:
 		return render.NewLines(o.streams.Err)
 	}
+}
+
+// announce tells a live view what steps are to come. That the list cannot be
+// had is not worth a word: the run itself is about to say why.
+func (o *runOptions) announce(ctx context.Context, view render.View, r migrate.Options) {
+	bars, ok := view.(*render.Bars)
+	if !ok {
+		return
+	}
+	steps, err := o.preview(ctx, r)
+	if err != nil {
+		return
+	}
+	names := make([]string, 0, len(steps))
+	for _, s := range steps {
+		names = append(names, s.Step)
+	}
+	bars.Announce(names)
 }
 
 // sayInterrupt says that an interrupt was seen, for the next safe point may be
@@ -175,8 +183,10 @@ type runSummary struct {
 	Type              string            `json:"type"` // summary
 	Run               string            `json:"run"`  // migrate, rollback
 	UID               string            `json:"uid,omitempty"`
+	Record            string            `json:"record,omitempty"` // the ConfigMap with the run's story, namespace/name
 	Plan              string            `json:"plan"`
 	Result            string            `json:"result"` // done, incomplete, failed, blocked, interrupted
+	Message           string            `json:"message,omitempty"`
 	Seconds           float64           `json:"seconds"`
 	SourceDownSeconds float64           `json:"sourceDownSeconds,omitempty"`
 	Steps             []stepSummary     `json:"steps"`
@@ -187,17 +197,22 @@ type runSummary struct {
 
 // stepSummary is one step in the summary.
 type stepSummary struct {
+	Run     string         `json:"run,omitempty"` // where it is another: recovery
 	Number  int            `json:"number"`
 	Step    string         `json:"step"`
 	State   progress.State `json:"state"`
 	Seconds float64        `json:"seconds"`
 }
 
-func (t *tally) summary(r runRequest, result runResult, err error, now time.Time) runSummary {
+func (t *tally) summary(r migrate.Options, result migrate.Result, err error, now time.Time) runSummary {
+	took := result.Took
+	if took <= 0 {
+		took = now.Sub(t.began)
+	}
 	s := runSummary{
-		Type: "summary", Run: r.Kind, UID: result.Run, Plan: r.Plan.Name(), Result: resultWord(err),
-		Seconds: seconds(now.Sub(t.began)), SourceDownSeconds: seconds(result.Down), LeftOut: result.LeftOut,
-		Steps: []stepSummary{},
+		Type: "summary", Run: string(r.Kind), UID: result.Run, Record: result.Record, Plan: r.Plan.Name(), Result: resultWord(err),
+		Message: progress.Redact(result.Message), Seconds: seconds(took), SourceDownSeconds: seconds(result.Downtime),
+		LeftOut: result.LeftOut, Steps: []stepSummary{},
 	}
 	for _, u := range t.recorder.Updates() {
 		if len(u.Amounts) > 0 {
@@ -206,13 +221,21 @@ func (t *tally) summary(r runRequest, result runResult, err error, now time.Time
 		switch u.State {
 		case progress.Done, progress.Skipped, progress.Blocked, progress.Failed:
 			if u.Step != "" {
-				s.Steps = append(s.Steps, stepSummary{Number: u.Number, Step: u.Step, State: u.State, Seconds: seconds(u.Elapsed)})
+				s.Steps = append(s.Steps, stepSummary{Run: otherRun(u, r), Number: u.Number, Step: u.Step, State: u.State, Seconds: seconds(u.Elapsed)})
 			}
 		case progress.Warning, progress.Stalled:
 			s.Warnings = append(s.Warnings, progress.Redact(u.Note.Text()))
 		}
 	}
 	return s
+}
+
+// otherRun is the name of a run within the run, such as a recovery.
+func otherRun(u progress.Update, r migrate.Options) string {
+	if u.Run == string(r.Kind) {
+		return ""
+	}
+	return u.Run
 }
 
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
@@ -241,6 +264,9 @@ func (s runSummary) tell(streams Streams, arg string) {
 }
 
 func (s runSummary) sentence(arg string) string {
+	if s.UID == "" { // nothing was run
+		return fmt.Sprintf("Nothing to do for plan %s: %s.", s.Plan, s.Message)
+	}
 	took := render.Took(time.Duration(s.Seconds * float64(time.Second)))
 	if s.Run == kindRollback {
 		return fmt.Sprintf("Plan %s is rolled back (%s). Migrate again with: mig migrate %s", s.Plan, took, arg)
