@@ -227,7 +227,9 @@ func lookAtClaims(ctx context.Context, src cluster.Source, s *sides, namespaces 
 	return ctx.Err()
 }
 
-func (p *Proposal) note(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
+func (p *Proposal) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
 
 // head names the plan.
 func (p *Proposal) head(w Wish) {

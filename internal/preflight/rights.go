@@ -1,0 +1,118 @@
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mig-cli/mig/internal/discover"
+)
+
+// Conditions of the rights.
+const (
+	SourceRights      = "SourceRightsGranted"      // we may do on the source all that a run does
+	DestinationRights = "DestinationRightsGranted" // and on the destination, taking it back included
+)
+
+func rightsChecks() []check {
+	return []check{
+		func(l look) []Condition { return granted(SourceRights, "source", l.src.Facts) },
+		func(l look) []Condition { return granted(DestinationRights, "destination", l.dst.Facts) },
+	}
+}
+
+func granted(kind, side string, f discover.Facts) []Condition {
+	if f.Reach != discover.Reached {
+		return nil
+	}
+	if f.HasGap(discover.PartRights) {
+		return []Condition{required(kind, "", problem{
+			status: Unknown, reason: "RightsUnknown", message: fmt.Sprintf("the %s does not say what we may do", side), objects: []string{f.Context},
+		})}
+	}
+	var missing []discover.Right
+	for _, r := range f.Rights {
+		if !r.Allowed {
+			missing = append(missing, r)
+		}
+	}
+	if len(missing) == 0 {
+		return []Condition{required(kind, fmt.Sprintf("all %d rights that a run needs on the %s are there", len(f.Rights), side))}
+	}
+	names := make([]string, 0, len(missing))
+	for _, r := range missing {
+		names = append(names, rightName(r))
+	}
+	return []Condition{required(kind, "", problem{
+		reason: "RightsMissing", objects: names, message: fmt.Sprintf("on the %s (context %s) we may not: %s", side, f.Context, few(names)),
+		hint: "whoever rules the cluster can grant them with:\n" + Roles(missing),
+	})}
+}
+
+func rightName(r discover.Right) string {
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Namespace == "" {
+		return fmt.Sprintf("%s %s (%s)", r.Verb, resource, r.Why)
+	}
+	return fmt.Sprintf("%s %s in %s (%s)", r.Verb, resource, r.Namespace, r.Why)
+}
+
+// Roles writes rights as manifests: a ClusterRole for what is of the whole
+// cluster, a Role in each namespace for the rest. Who gets them is left to say.
+func Roles(rights []discover.Right) string {
+	byNamespace := map[string][]discover.Right{}
+	for _, r := range rights {
+		byNamespace[r.Namespace] = append(byNamespace[r.Namespace], r)
+	}
+	namespaces := make([]string, 0, len(byNamespace))
+	for ns := range byNamespace {
+		namespaces = append(namespaces, ns)
+	}
+	slices.Sort(namespaces)
+	var docs []string
+	for _, ns := range namespaces {
+		docs = append(docs, role(ns, byNamespace[ns]))
+	}
+	return strings.Join(docs, "---\n")
+}
+
+func role(namespace string, rights []discover.Right) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: rbac.authorization.k8s.io/v1\n")
+	if namespace == "" {
+		b.WriteString("kind: ClusterRole\nmetadata: {name: mig}\n")
+	} else {
+		fmt.Fprintf(&b, "kind: Role\nmetadata: {name: mig, namespace: %s}\n", namespace)
+	}
+	b.WriteString("rules:\n")
+	for _, rule := range rules(rights) {
+		fmt.Fprintf(&b, "- {apiGroups: [%q], resources: [%q], verbs: [%s]}\n", rule.group, rule.resource, strings.Join(rule.verbs, ", "))
+	}
+	return b.String()
+}
+
+type rule struct {
+	group, resource string
+	verbs           []string
+}
+
+func rules(rights []discover.Right) []rule {
+	sorted := slices.Clone(rights)
+	slices.SortStableFunc(sorted, func(a, b discover.Right) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+	var out []rule
+	for _, r := range sorted {
+		if n := len(out); n == 0 || out[n-1].group != r.Group || out[n-1].resource != r.Resource {
+			out = append(out, rule{group: r.Group, resource: r.Resource})
+		}
+		if last := &out[len(out)-1]; !slices.Contains(last.verbs, r.Verb) {
+			last.verbs = append(last.verbs, r.Verb)
+		}
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/plan"
+)
+
+// Conditions of the volumes.
+const (
+	ActionsChosen       = "ActionsChosen"       // every volume of the plan has an action
+	ClaimNotInPlan      = "ClaimNotInPlan"      // nothing says what happens to its data
+	ClaimVanished       = "ClaimVanished"       // the plan's claim is no longer on the source
+	ClaimNotBound       = "ClaimNotBound"       // there is no volume to copy
+	ClaimTerminating    = "ClaimTerminating"    // it is being deleted
+	BlockVolume         = "BlockVolume"         // Velero's file-system backup cannot read it
+	HostPathVolume      = "HostPathVolume"      // Velero's file-system backup refuses it
+	StorageClassMissing = "StorageClassMissing" // the claim could never bind on the destination
+	StorageClassUnset   = "StorageClassUnset"   // it takes the destination's default, and there is none
+	SizeTooSmall        = "SizeTooSmall"        // smaller than on the source
+	VolumeSkipped       = "VolumeSkipped"       // by the plan: the data stays behind
+)
+
+func volumeChecks() []check {
+	return []check{
+		actionsChosen, notInPlan, vanished, unusable, classes, sizes, skipped,
+	}
+}
+
+func seesClaims(l look) bool {
+	return l.src.Reach == discover.Reached && !l.src.HasGap(discover.PartClaims)
+}
+
+func actionsChosen(l look) []Condition {
+	var open []string
+	for _, v := range l.spec.Volumes {
+		if v.Action == "" {
+			open = append(open, v.Claim)
+		}
+	}
+	if len(open) > 0 {
+		return []Condition{required(ActionsChosen, "", problem{
+			reason: "ActionNotChosen", objects: open, message: "select an action for " + few(open),
+			hint: fmt.Sprintf("mig pv set %s --action copy (or skip)", open[0]),
+		})}
+	}
+	return []Condition{required(ActionsChosen, fmt.Sprintf("%d volumes are copied, %d skipped", len(l.plan.Copied()), len(l.spec.Volumes)-len(l.plan.Copied())))}
+}
+
+func notInPlan(l look) []Condition {
+	var names []string
+	for _, c := range l.src.Claims {
+		if !slices.ContainsFunc(l.spec.Volumes, func(v plan.Volume) bool { return v.Claim == c.Key() }) {
+			names = append(names, c.Key())
+		}
+	}
+	return found(Error, ClaimNotInPlan, "ClaimNotInPlan", names, "on the source and not in the plan: %s: nothing says what happens to the data",
+		"mig pv discover "+l.plan.Name()+" adds them to the plan")
+}
+
+func vanished(l look) []Condition {
+	if !seesClaims(l) {
+		return nil
+	}
+	var names []string
+	for _, v := range l.spec.Volumes {
+		if _, ok := claimOf(l, v); !ok && v.Action != plan.Skip {
+			names = append(names, v.Claim)
+		}
+	}
+	return found(Error, ClaimVanished, "ClaimVanished", names, "in the plan and not on the source: %s", "take them out of the plan's volumes, or find out who deleted them")
+}
+
+func claimOf(l look, v plan.Volume) (discover.Claim, bool) {
+	i := slices.IndexFunc(l.src.Claims, func(c discover.Claim) bool { return c.Key() == v.Claim })
+	if i < 0 {
+		return discover.Claim{}, false
+	}
+	return l.src.Claims[i], true
+}
+
+// unusable finds copied volumes that Velero would leave out without an error.
+func unusable(l look) []Condition {
+	var unbound, deleted, block, hostPath []string
+	for _, c := range copied(l) {
+		switch {
+		case c.Terminating:
+			deleted = append(deleted, c.Key())
+		case c.Phase != "Bound":
+			unbound = append(unbound, fmt.Sprintf("%s (%s)", c.Key(), c.Phase))
+		case c.VolumeMode == "Block":
+			block = append(block, c.Key())
+		case c.Backend == "hostPath":
+			hostPath = append(hostPath, c.Key())
+		}
+	}
+	const skip = "mig pv set CLAIM --action skip, and bring the data over by other means"
+	return slices.Concat(
+		found(Error, ClaimNotBound, "NotBound", unbound, "bound to no volume: %s: there is no data to copy", "mig pv set CLAIM --action skip"),
+		found(Error, ClaimTerminating, "BeingDeleted", deleted, "being deleted on the source: %s", "wait until it is gone, then: mig pv discover"),
+		found(Error, BlockVolume, "BlockMode", block, "block volumes, which Velero's file-system backup cannot read: %s", skip),
+		found(Error, HostPathVolume, "HostPath", hostPath, "hostPath volumes, which Velero's file-system backup leaves out: %s", skip),
+	)
+}
+
+// classes finds claims that could never bind on the destination: a restore
+// would hang on each for hours.
+func classes(l look) []Condition {
+	if l.dst.Reach != discover.Reached || l.dst.HasGap(discover.PartStorageClasses) {
+		return nil
+	}
+	var missing, unset []string
+	for _, v := range l.plan.Copied() {
+		class := l.plan.DestinationClass(v)
+		if class == "" {
+			if _, ok := l.dst.DefaultStorageClass(); !ok {
+				unset = append(unset, v.Claim)
+			}
+			continue
+		}
+		if _, ok := l.dst.StorageClass(class); !ok {
+			missing = append(missing, fmt.Sprintf("%s (class %s)", v.Claim, class))
+		}
+	}
+	hint := "map the class in spec.storageClasses, or: mig pv set CLAIM --storage-class CLASS; the destination has: " + classNames(l.dst.Facts)
+	return slices.Concat(
+		found(Error, StorageClassMissing, "StorageClassMissing", missing, "no such storage class on the destination: %s", hint),
+		found(Error, StorageClassUnset, "NoDefaultClass", unset, "no storage class is set for %s, and the destination has no default one", hint),
+	)
+}
+
+func classNames(f discover.Facts) string {
+	if len(f.StorageClasses) == 0 {
+		return "none"
+	}
+	names := make([]string, 0, len(f.StorageClasses))
+	for _, c := range f.StorageClasses {
+		names = append(names, c.Name)
+	}
+	return few(names)
+}
+
+// sizes warns of volumes that the plan makes smaller than they are.
+func sizes(l look) []Condition {
+	var small []string
+	for _, v := range l.plan.Copied() {
+		c, ok := claimOf(l, v)
+		if ok && isSmaller(v.Destination.Size, c.Capacity) {
+			small = append(small, fmt.Sprintf("%s (%s, was %s)", v.Claim, v.Destination.Size, c.Capacity))
+		}
+	}
+	return risk(SizeTooSmall, "SmallerThanSource", small, "smaller on the destination than on the source: %s: how much is used is not known",
+		"")
+}
+
+func skipped(l look) []Condition {
+	var names []string
+	for _, v := range l.spec.Volumes {
+		if v.Action == plan.Skip {
+			names = append(names, v.Claim)
+		}
+	}
+	return found(Advisory, VolumeSkipped, "SkippedByPlan", names, "by the plan neither claim nor data goes along: %s", "")
+}
