@@ -20,6 +20,7 @@ import (
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/record"
 )
 
 // bench is a mig in an empty working directory, with no cluster behind it.
@@ -549,6 +550,39 @@ func TestAnInterruptEndsWhatHasNoSafePointAtOnce(t *testing.T) {
 	}
 	code := b.mig("plan", "validate")
 	b.wants(t, code, 130, "", "mig: error: interrupted\n")
+}
+
+func TestStatusTellsWhereTheLastRunIs(t *testing.T) {
+	for _, c := range []struct {
+		state record.State
+		code  int
+		says  string
+	}{
+		{record.Completed, 0, ""},
+		{record.Running, 8, "mig: error: the last run of plan shop is not at its end\nmig: hint: where no process drives it any more, go on with: mig migrate shop"},
+		{record.Failed, 1, "mig: error: the last run of plan shop has ended as Failed\nmig: hint: go on with: mig migrate shop, or back with: mig rollback shop"},
+	} {
+		t.Run(string(c.state), func(t *testing.T) {
+			b := newBench(t)
+			b.Latest = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error) {
+				return &record.Run{
+					UID: "abc", Kind: "migrate", State: c.state, Plan: record.Plan{Name: "shop"},
+					Steps: []record.Step{{Number: 1, Name: "Prepare", State: record.StepDone, Took: 3e9, Note: "fine"}, {Number: 2, Name: "Restore"}},
+				}, nil
+			}
+			writePlan(t, "shop.yaml", shopPlan)
+			code := b.mig("status")
+			b.wants(t, code, c.code, "2   Restore   to come   -", c.says)
+		})
+	}
+	t.Run("none yet", func(t *testing.T) {
+		b := newBench(t)
+		b.Latest = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error) {
+			return nil, record.ErrNoRun
+		}
+		writePlan(t, "shop.yaml", shopPlan)
+		b.wants(t, b.mig("status"), 0, "", "Plan shop has no run yet: mig migrate shop\n")
+	})
 }
 
 func TestADryRunShowsTheStepsAndRunsNothing(t *testing.T) {

@@ -152,7 +152,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func explain(err error) failure {
 	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
 	for _, kind := range []func(error, *failure) bool{
-		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, failedRun,
+		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, unfinished, failedRun,
 	} {
 		if kind(err, &f) {
 			break
@@ -288,6 +288,18 @@ func notReached(err error, f *failure) bool {
 		return false
 	}
 	f.Hint = "see whether kubectl gets there: kubectl --context " + reach.Context + " version"
+	return true
+}
+
+func unfinished(err error, f *failure) bool {
+	var state *stateError
+	if !errors.As(err, &state) {
+		return false
+	}
+	f.Hint = state.Hint
+	if state.State == record.Running {
+		f.Code = exitRunning
+	}
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
+	"github.com/mig-cli/mig/internal/record"
 )
 
 // Streams are where a command reads and writes, and what they can do.
@@ -42,6 +43,7 @@ type Factory struct {
 	Refresh  func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
 	Look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	Check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
+	Latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
 	Run      func(context.Context, migrate.Options) (migrate.Result, error)
 	Preview  func(context.Context, migrate.Options) ([]migrate.Planned, error)
 }
@@ -59,6 +61,7 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,
 		Check:    preflight.Check,
+		Latest:   latestRun,
 		Run:      migrate.Run,
 		Preview:  migrate.Preview,
 	}
