@@ -242,9 +242,8 @@ func TestAHolderThatWasThoughtDeadStopsWhenItComesBack(t *testing.T) {
 			t.Errorf("it works on beside another: %v", err)
 		}
 		release(t, first)
-		if n := len(s.leases(t)); n != 3 {
-			// the second's two, and the first's own without a holder's name
-			t.Errorf("%d leases", n)
+		if n := len(s.leases(t)); n != 2 {
+			t.Errorf("%d leases, want the second's two", n)
 		}
 		release(t, second)
 	})

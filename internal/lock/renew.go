@@ -79,7 +79,7 @@ func (h *Held) renewOnce(ctx context.Context) error {
 	case getErr != nil:
 		return getErr
 	case found == nil:
-		return fmt.Errorf("%w: lease %s/%s is gone", ErrLost, h.c.VeleroNamespace, h.run.name)
+		return fmt.Errorf("%w: %s/%s is gone, another run may have its namespaces", ErrLost, h.c.VeleroNamespace, h.run.name)
 	case deref(found.Spec.HolderIdentity) != h.identity():
 		return fmt.Errorf("%w: %w", ErrLost, heldBy(h.run.what, found))
 	}

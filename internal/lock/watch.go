@@ -126,21 +126,20 @@ func good(l *coordinationv1.Lease) time.Duration {
 	return Duration
 }
 
-// expire takes a dead holder's name off its lease. Should it live after all,
-// its next renewal meets the change and it stops; should it just have renewed,
-// ours fails, and the next look sees it move.
+// expire removes a dead holder's lease, and says whether it is gone. Should the
+// holder live after all, its next renewal finds nothing and it stops; should it
+// just have renewed, ours fails, and the next look sees it move.
 func (h *Held) expire(ctx context.Context, all leases, run *coordinationv1.Lease) (bool, error) {
-	next := run.DeepCopy()
-	next.Spec.HolderIdentity = new(string)
-	err := h.c.Update(ctx, next)
-	if err == nil {
-		all[run.Name] = next // its other claims are free with it
+	err := h.c.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	switch {
+	case err == nil:
+		delete(all, run.Name) // its claims are free with it
 		return true, nil
-	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return false, nil
+	default:
+		return false, fmt.Errorf("lease %s/%s of a dead run: %w", run.Namespace, run.Name, err)
 	}
-	return false, fmt.Errorf("lease %s/%s of a dead run: %w", run.Namespace, run.Name, err)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -467,9 +467,11 @@ func TestNoSecretGetsIn(t *testing.T) {
 	}
 }
 
-func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
-	s, src, dst := newStores(t)
+// keepBigRun records a run of five thousand volumes and gives back its plan's text.
+func keepBigRun(t *testing.T, s *Store) string {
+	t.Helper()
 	r := newRun()
+	r.UID, r.Plan.UID = s.owner.RunUID, s.owner.PlanUID
 	var text strings.Builder
 	for i := range 5000 {
 		claim := fmt.Sprintf("namespace-with-a-rather-long-name-%04d/data-postgresql-ha-%04d", i/10, i)
@@ -504,6 +506,12 @@ func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 	end := update("StageBackupCreated", 2, progress.Done, "5000 volumes")
 	end.Amounts = amounts
 	keep(t, j, end)
+	return text.String()
+}
+
+func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
+	s, src, dst := newStores(t)
+	text := keepBigRun(t, s)
 	again, err := s.Resume(t.Context(), *latest(t, s))
 	if err != nil {
 		t.Fatal(err)
@@ -517,7 +525,7 @@ func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", side, err)
 		}
-		if len(got.Events) != 5001 || len(got.Volumes) != 5000 || got.Plan.YAML != text.String() {
+		if len(got.Events) != 5001 || len(got.Volumes) != 5000 || got.Plan.YAML != text {
 			t.Fatalf("%s: %d events, %d volumes, %d bytes of plan", side, len(got.Events), len(got.Volumes), len(got.Plan.YAML))
 		}
 		if !slices.Equal(got.Events, want.Events) || !slices.Equal(got.Volumes, want.Volumes) || !slices.Equal(got.Conditions, want.Conditions) {
