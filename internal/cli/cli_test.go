@@ -336,7 +336,7 @@ func TestPlanValidateTellsWhetherThePlanCanRun(t *testing.T) {
 		writePlan(t, "shop.yaml", shopPlan)
 		code := b.mig("plan", "validate", "shop")
 		b.wants(t, code, 10,
-			"the destination has no class fast: shop/data → choose another in spec.storageClasses",
+			"the destination has no class fast\n\nWHAT TO DO\n✗ StorageClassMissing → choose another in spec.storageClasses\n",
 			"mig: error: plan shop is not ready: StorageClassMissing\nmig: hint: settle what is marked ✗, then: mig plan validate shop")
 	})
 	t.Run("as JSON", func(t *testing.T) {
@@ -347,6 +347,18 @@ func TestPlanValidateTellsWhetherThePlanCanRun(t *testing.T) {
 		var got validation
 		if err := json.Unmarshal(b.out.Bytes(), &got); err != nil || got.Ready || len(got.Conditions) != 2 || code != 10 {
 			t.Errorf("exit %d, %v, %+v", code, err, got)
+		}
+	})
+	t.Run("rights alone that we lack are exit 4", func(t *testing.T) {
+		b := newBench(t)
+		lacking := preflight.Condition{Type: preflight.SourceRights, Category: preflight.Required, Status: preflight.False, Hint: "kind: Role\nrules: []\n"}
+		b.finds(ready, lacking)
+		writePlan(t, "shop.yaml", shopPlan)
+		code := b.mig("plan", "validate")
+		b.wants(t, code, 4, "✗ SourceRightsGranted → kind: Role\nrules: []\n", "plan shop is not ready: SourceRightsGranted\n")
+		b.finds(lacking, missing)
+		if code := b.mig("plan", "validate"); code != 10 {
+			t.Errorf("with more than rights: exit %d", code)
 		}
 	})
 	t.Run("a refusal of our credentials is exit 4", func(t *testing.T) {

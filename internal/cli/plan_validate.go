@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
+	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/render"
 )
 
@@ -87,6 +90,9 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 	err = render.Print(o.streams.Out, render.Format(o.output), o.streams.outWidth(), got, func() render.Table {
 		return conditionsTable(conditions)
 	})
+	if err == nil && o.output == string(render.FormatTable) {
+		_, err = io.WriteString(o.streams.Out, hints(conditions))
+	}
 	if err != nil {
 		return err
 	}
@@ -104,7 +110,7 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 func conditionsTable(conditions []preflight.Condition) render.Table {
 	t := render.Table{Columns: []string{"", "CATEGORY", "TYPE", "REASON", "MESSAGE"}}
 	for _, c := range conditions {
-		t.Rows = append(t.Rows, []string{conditionMark(c), string(c.Category), c.Type, c.Reason, conditionText(c)})
+		t.Rows = append(t.Rows, []string{conditionMark(c), string(c.Category), c.Type, c.Reason, progress.Redact(c.Message)})
 	}
 	return t
 }
@@ -113,7 +119,7 @@ func conditionMark(c preflight.Condition) string {
 	switch {
 	case c.Blocks():
 		return "✗"
-	case c.Category == preflight.Required:
+	case c.Category == preflight.Required, c.Accepted:
 		return "✓"
 	case c.Category == preflight.Warn:
 		return "!"
@@ -122,51 +128,40 @@ func conditionMark(c preflight.Condition) string {
 	}
 }
 
-// shownObjects is how many objects of a condition the table names; -o json has
-// all of them.
-const shownObjects = 10
-
-func conditionText(c preflight.Condition) string {
-	text := c.Message
-	if len(c.Objects) > 0 && !mentionsAll(text, c.Objects) {
-		shown := c.Objects[:min(len(c.Objects), shownObjects)]
-		text += ": " + strings.Join(shown, ", ")
-		if more := len(c.Objects) - len(shown); more > 0 {
-			text += fmt.Sprintf(" and %d more (all with -o json)", more)
+// hints are what to do about the conditions that block or warn, below the
+// table: one may be a manifest to copy.
+func hints(conditions []preflight.Condition) string {
+	var out strings.Builder
+	for _, c := range conditions {
+		if c.Hint == "" || (!c.Blocks() && c.Category != preflight.Warn) || c.Accepted {
+			continue
 		}
+		fmt.Fprintf(&out, "%s %s → %s\n", conditionMark(c), c.Type, strings.TrimSpace(c.Hint))
 	}
-	if c.Accepted {
-		text += " (accepted)"
+	if out.Len() == 0 {
+		return ""
 	}
-	if c.Hint != "" && c.Blocks() || c.Hint != "" && c.Category == preflight.Warn && !c.Accepted {
-		text += " → " + c.Hint
-	}
-	return text
-}
-
-// mentionsAll says whether a text names all of some few objects already.
-func mentionsAll(text string, objects []string) bool {
-	if len(objects) > shownObjects {
-		return false
-	}
-	for _, o := range objects {
-		if !strings.Contains(text, o) {
-			return false
-		}
-	}
-	return true
+	return "\nWHAT TO DO\n" + out.String()
 }
 
 // notReady is the error of a plan that cannot run.
 func notReady(name, path string, conditions []preflight.Condition, refused bool) error {
-	blocking := preflight.Blocking(conditions)
-	types := make([]string, 0, len(blocking))
-	for _, c := range blocking {
-		types = append(types, c.Type)
+	var types []string
+	for _, c := range preflight.Blocking(conditions) {
+		if !slices.Contains(types, c.Type) {
+			types = append(types, c.Type)
+		}
 	}
 	return &blockedError{
 		Message: fmt.Sprintf("plan %s is not ready: %s", name, strings.Join(types, ", ")),
 		Hint:    "settle what is marked ✗, then: mig plan validate " + planArg(path),
-		Denied:  refused,
+		Denied:  refused || onlyRights(types),
 	}
+}
+
+// onlyRights says whether nothing blocks but rights that we lack.
+func onlyRights(types []string) bool {
+	return !slices.ContainsFunc(types, func(t string) bool {
+		return t != preflight.SourceRights && t != preflight.DestinationRights
+	})
 }
