@@ -150,7 +150,7 @@ func required(kind, good string, wrong ...problem) Condition {
 	messages := make([]string, 0, len(wrong))
 	for _, p := range wrong {
 		messages = append(messages, p.message)
-		c.Objects = append(c.Objects, p.objects...)
+		c.Objects = append(c.Objects, objectsOf(p.objects)...)
 	}
 	c.Message = strings.Join(messages, "; ")
 	return c

@@ -65,7 +65,9 @@ func terminating(l look) []Condition {
 func occupied(l look) []Condition {
 	theirs := map[string]bool{}
 	for _, o := range l.src.Objects {
-		theirs[identity(o, l.plan.DestinationNamespace(o.Namespace))] = true
+		if slices.Contains(l.plan.SourceNamespaces(), o.Namespace) {
+			theirs[identity(o, l.plan.DestinationNamespace(o.Namespace))] = true
+		}
 	}
 	var met []string
 	for _, o := range foreign(l) {
