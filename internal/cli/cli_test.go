@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -595,6 +598,18 @@ func TestStatusTellsWhereTheLastRunIs(t *testing.T) {
 		writePlan(t, "shop.yaml", shopPlan)
 		b.wants(t, b.mig("status"), 0, "", "Plan shop has no run yet: mig migrate shop\n")
 	})
+}
+
+func TestARunThatCannotReachAClusterSaysWhich(t *testing.T) {
+	b := newBench(t)
+	b.Connect = func(a cluster.Access, _ string) (*cluster.Cluster, error) {
+		return &cluster.Cluster{Access: a, Server: "https://" + a.Context}, nil
+	}
+	b.runs(migrate.Result{}, fmt.Errorf("list the run records: %w", &url.Error{Op: "Get", URL: "https://dst/api?x", Err: syscall.ECONNREFUSED}))
+	writePlan(t, "shop.yaml", shopPlan)
+	code := b.mig("migrate", "shop")
+	b.wants(t, code, 1, "", "mig: error: destination cluster (context dst): https://dst cannot be reached: connection refused\n"+
+		"mig: hint: see whether kubectl gets there: kubectl --context dst version\n")
 }
 
 func TestADryRunShowsTheStepsAndRunsNothing(t *testing.T) {

@@ -2,18 +2,13 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -308,61 +303,36 @@ func failedRun(err error, f *failure) bool {
 	return f.Hint != ""
 }
 
-// message is an error in words for a person: what the network libraries say is
-// replaced by what it means, and nothing that looks like a secret is told.
+// message is an error in words for a person, without what looks like a secret.
 func message(err error) string {
-	text := err.Error()
-	var request *url.Error
 	var reach *discover.ReachError
-	switch {
-	case errors.As(err, &request) && errors.As(err, &reach):
-		text = fmt.Sprintf("%s cluster (context %s): %s", reach.Side, reach.Context, unreached(request))
-	case errors.As(err, &request):
-		text = strings.ReplaceAll(text, request.Error(), unreached(request))
+	var request *url.Error
+	if errors.As(err, &reach) && errors.As(err, &request) {
+		return progress.Redact(fmt.Sprintf("%s cluster (context %s): %s", reach.Side, reach.Context, cluster.Plain(request)))
 	}
-	return progress.Redact(text)
+	return progress.Redact(cluster.Plain(err))
 }
 
-// unreached says in plain words why a server did not answer as it should.
-func unreached(e *url.Error) string {
-	server := e.URL
-	if u, err := url.Parse(e.URL); err == nil {
-		server = u.Scheme + "://" + u.Host
+// placed says of a request that came to nothing which cluster it was meant for.
+// Other errors are given back as they are, and so are those of a run that had
+// begun: they say where.
+func placed(err error, src cluster.Source, dst cluster.Destination) error {
+	var request *url.Error
+	var stopped *migrate.StoppedError
+	if !errors.As(err, &request) || errors.As(err, &stopped) {
+		return err
 	}
-	var dns *net.DNSError
-	var authority x509.UnknownAuthorityError
-	var hostname x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var notTLS tls.RecordHeaderError
-	switch {
-	case errors.As(e, &dns):
-		return fmt.Sprintf("%s cannot be reached: no such host", server)
-	case errors.Is(e, syscall.ECONNREFUSED):
-		return fmt.Sprintf("%s cannot be reached: connection refused", server)
-	case errors.Is(e, syscall.ENETUNREACH), errors.Is(e, syscall.EHOSTUNREACH):
-		return fmt.Sprintf("%s cannot be reached: no route to it", server)
-	case e.Timeout():
-		return fmt.Sprintf("%s does not answer", server)
-	case errors.Is(e, io.EOF), errors.Is(e, io.ErrUnexpectedEOF), errors.Is(e, syscall.ECONNRESET):
-		return fmt.Sprintf("%s closed the connection without an answer", server)
-	case errors.As(e, &authority), errors.As(e, &hostname), errors.As(e, &invalid):
-		return fmt.Sprintf("%s: its certificate is not trusted: %s", server, strings.TrimPrefix(rootCause(e).Error(), "x509: "))
-	case errors.As(e, &notTLS), errors.Is(e, http.ErrSchemeMismatch):
-		return fmt.Sprintf("%s answers, but does not speak TLS", server)
-	default:
-		return fmt.Sprintf("%s: %v", server, e.Err)
-	}
-}
-
-// rootCause is the innermost of a chain of errors.
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
+	for _, side := range []struct {
+		name string
+		of   *cluster.Cluster
+	}{{"source", src.Cluster}, {"destination", dst.Cluster}} {
+		if strings.HasPrefix(request.URL, side.of.Server) {
+			return &discover.ReachError{
+				Side: side.name, Context: side.of.Access.Context, Server: side.of.Server, Reach: discover.Unreachable, Err: err,
+			}
 		}
-		err = inner
 	}
+	return err
 }
 
 // withHelp turns an error of parsing the command line into a usage error that

@@ -3,22 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -89,61 +82,6 @@ func TestEveryKindOfErrorHasItsCodeMessageAndHint(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		})
-	}
-}
-
-func TestAServerThatDoesNotAnswerIsSaidInPlainWords(t *testing.T) {
-	request := func(err error) error {
-		return fmt.Errorf("claims of shop: %w", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/namespaces?timeout=1m0s", Err: err})
-	}
-	dial := func(err error) error {
-		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
-	}
-	for _, c := range []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"refused", dial(syscall.ECONNREFUSED), "cannot be reached: connection refused"},
-		{"no route", dial(syscall.EHOSTUNREACH), "cannot be reached: no route to it"},
-		{"unknown host", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}}, "cannot be reached: no such host"},
-		{"silence", context.DeadlineExceeded, "does not answer"},
-		{"broken off", syscall.ECONNRESET, "closed the connection without an answer"},
-		{"anything else", errors.New("odd"), "odd"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := explain(request(c.err)).Message
-			if !strings.HasPrefix(got, "claims of shop: https://10.0.0.1:6443") || !strings.HasSuffix(got, c.want) || strings.Contains(got, "timeout=") {
-				t.Errorf("got %q, want it to end in %q", got, c.want)
-			}
-		})
-	}
-}
-
-func TestAServerThatIsNotTrustedOrDoesNotSpeakTLSIsSaidInPlainWords(t *testing.T) {
-	get := func(c *http.Client, url string) error {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := c.Do(req)
-		if err == nil {
-			resp.Body.Close()
-		}
-		return err
-	}
-	secure, plain := httptest.NewUnstartedServer(http.NotFoundHandler()), httptest.NewServer(http.NotFoundHandler())
-	defer secure.Close()
-	defer plain.Close()
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it would say that we hung up
-	secure.StartTLS()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}}
-	if got := explain(get(client, secure.URL)).Message; got != secure.URL+": its certificate is not trusted: certificate signed by unknown authority" {
-		t.Errorf("not trusted: %q", got)
-	}
-	notTLS := strings.Replace(plain.URL, "http:", "https:", 1)
-	if got := explain(get(client, notTLS)).Message; got != notTLS+" answers, but does not speak TLS" {
-		t.Errorf("no TLS: %q", got)
 	}
 }
 

@@ -77,7 +77,7 @@ type preview struct {
 func (o *migrateOptions) show(ctx context.Context, r migrate.Options) error {
 	steps, err := o.preview(ctx, r)
 	if err != nil {
-		return err
+		return placed(err, r.Source, r.Destination)
 	}
 	format := render.FormatTable
 	if o.output != "" {

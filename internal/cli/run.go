@@ -96,6 +96,7 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	heard := o.sayInterrupt(ctx, view)
 	o.announce(ctx, view, r)
 	result, err := o.run(ctx, r)
+	err = placed(err, r.Source, r.Destination)
 	heard()
 	if err != nil {
 		err = &runError{Kind: o.kind, Plan: planArg(path), Err: err}

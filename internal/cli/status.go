@@ -79,7 +79,7 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 		return err
 	}
 	if err != nil {
-		return err
+		return placed(err, src, dst)
 	}
 	if o.output != string(render.FormatTable) {
 		err = render.Print(o.streams.Out, render.Format(o.output), 0, last, nil)
