@@ -43,7 +43,7 @@ func actionsChosen(l look) []Condition {
 	if len(open) > 0 {
 		return []Condition{required(ActionsChosen, "", problem{
 			reason: "ActionNotChosen", objects: open, message: "select an action for " + few(open),
-			hint: fmt.Sprintf("mig pv set %s --action copy (or skip)", open[0]),
+			hint: "write action: copy or action: skip for it in the plan's volumes",
 		})}
 	}
 	return []Condition{required(ActionsChosen, fmt.Sprintf("%d volumes are copied, %d skipped", len(l.plan.Copied()), len(l.spec.Volumes)-len(l.plan.Copied())))}
@@ -57,7 +57,7 @@ func notInPlan(l look) []Condition {
 		}
 	}
 	return found(Error, ClaimNotInPlan, "ClaimNotInPlan", names, "on the source and not in the plan: %s: nothing says what happens to the data",
-		"mig pv discover "+l.plan.Name()+" adds them to the plan")
+		"mig pv discover "+l.plan.Name()+" --update adds them to the plan")
 }
 
 func vanished(l look) []Condition {
@@ -96,10 +96,10 @@ func unusable(l look) []Condition {
 			hostPath = append(hostPath, c.Key())
 		}
 	}
-	const skip = "mig pv set CLAIM --action skip, and bring the data over by other means"
+	const skip = "write action: skip for it in the plan, and bring the data over by other means"
 	return slices.Concat(
-		found(Error, ClaimNotBound, "NotBound", unbound, "bound to no volume: %s: there is no data to copy", "mig pv set CLAIM --action skip"),
-		found(Error, ClaimTerminating, "BeingDeleted", deleted, "being deleted on the source: %s", "wait until it is gone, then: mig pv discover"),
+		found(Error, ClaimNotBound, "NotBound", unbound, "bound to no volume: %s: there is no data to copy", "write action: skip for it in the plan"),
+		found(Error, ClaimTerminating, "BeingDeleted", deleted, "being deleted on the source: %s", "wait until it is gone, then take it out of the plan's volumes"),
 		found(Error, BlockVolume, "BlockMode", block, "block volumes, which Velero's file-system backup cannot read: %s", skip),
 		found(Error, HostPathVolume, "HostPath", hostPath, "hostPath volumes, which Velero's file-system backup leaves out: %s", skip),
 	)
@@ -124,7 +124,7 @@ func classes(l look) []Condition {
 			missing = append(missing, fmt.Sprintf("%s (class %s)", v.Claim, class))
 		}
 	}
-	hint := "map the class in spec.storageClasses, or: mig pv set CLAIM --storage-class CLASS; the destination has: " + classNames(l.dst.Facts)
+	hint := "map the class in the plan's storageClasses, or write destination: {storageClass: …} for the volume; the destination has: " + classNames(l.dst.Facts)
 	return slices.Concat(
 		found(Error, StorageClassMissing, "StorageClassMissing", missing, "no such storage class on the destination: %s", hint),
 		found(Error, StorageClassUnset, "NoDefaultClass", unset, "no storage class is set for %s, and the destination has no default one", hint),
