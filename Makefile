@@ -17,6 +17,9 @@ ldflags     := -s -w -X $(version_pkg).Version=$(VERSION) -X $(version_pkg).Comm
 # The lab's programs that only gather others' code (Kubernetes, Velero, …) are modules too, but there is nothing of ours to check in them.
 modules := . scripts/lab
 
+# The tests that need the lab are behind a build tag, in whichever package they belong to.
+e2e_packages = $(addprefix ./,$(sort $(dir $(shell grep -rl '^//go:build e2e' --include='*_test.go' internal))))
+
 lab := go run -C scripts/lab .
 
 golangci   := bin/tools/golangci-lint
@@ -69,25 +72,26 @@ test: test-unit e2e ## Run all tests: those of values and commands, then those o
 .PHONY: test-unit
 test-unit: $(gotestsum) ## Run the tests that need no cluster
 	for module in $(modules); do \
-		(cd "$$module" && "$(CURDIR)/$(gotestsum)" --format pkgname-and-test-fails -- ./...); \
+		(cd "$$module" && "$(CURDIR)/$(gotestsum)" --format pkgname-and-test-fails --format-hide-empty-pkg -- ./...); \
 	done
 
 # client-go under the race detector takes minutes to build, and what is ours and concurrent is not there.
 .PHONY: race
-race: export CGO_ENABLED := 1
 race: $(gotestsum) ## Run the tests of the packages without clients under the race detector
 	packages=$$(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... | \
 		awk '$$1 ~ /\.test$$/ && !/ k8s\.io\/client-go\/kubernetes / { sub(/\.test$$/, "", $$1); print $$1 }'); \
-	$(gotestsum) --format pkgname-and-test-fails -- -race $$packages
+	CGO_ENABLED=1 $(gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $$packages
+
+# What is tested and shown is what `build` made.
+e2e demo: export MIG := $(CURDIR)/bin/mig
 
 .PHONY: e2e
 e2e: build lab-up $(gotestsum) ## Run the tests on the lab; RUN=regexp selects some
-	eval "$$($(lab) env)"; \
-	$(gotestsum) --format testname -- -tags e2e -count 1 -timeout 45m -run '$(RUN)' ./internal/e2e/...
+	$(gotestsum) --format testname -- -tags e2e -p 1 -count 1 -timeout 45m -run '$(RUN)' $(e2e_packages)
 
 .PHONY: demo
 demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take it back
-	eval "$$($(lab) env)"; go run ./scripts/demo
+	go run ./scripts/demo
 
 # Each phase tells its time; lab-build and lab-up are the first parts of e2e.
 .PHONY: ci
