@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +37,7 @@ func (e *ReachError) Unwrap() error { return e.Err }
 func (r Reach) says() string {
 	said, ok := map[Reach]string{
 		Reached:       "it answers",
-		Unreachable:   fmt.Sprintf("no answer (waited up to %s)", ReachTimeout),
+		Unreachable:   "no answer",
 		NotKubernetes: "this is not a Kubernetes API",
 		Untrusted:     "its certificate is not trusted",
 		Denied:        "it refuses our credentials",
@@ -57,9 +58,22 @@ func reach(ctx context.Context, c *cluster.Cluster) (version string, r Reach, er
 	defer cancel()
 	v, err := c.Version(ctx)
 	if err != nil {
-		return "", classify(err), err
+		return "", classify(err), explained(err)
 	}
 	return v.GitVersion, Reached, nil
+}
+
+// explained takes off the address, which every message names already, and says
+// how long was waited.
+func explained(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nothing within %s: %w", ReachTimeout, err)
+	}
+	return err
 }
 
 // classify tells from the kind of an error, never from its text, why a cluster

@@ -145,7 +145,9 @@ func (w *writer) volume(v Volume) {
 		supported = append(supported, string(a))
 	}
 	w.list(3, "supported", supported)
-	if v.Action == "" {
+	if v.Action == "" && len(supported) > 0 {
+		w.line(3, `action: "" # choose: %s`, strings.Join(supported, " or "))
+	} else if v.Action == "" {
 		w.line(3, `action: "" # choose: copy or skip`)
 	} else {
 		w.line(3, "action: %s", text(string(v.Action)))

@@ -47,6 +47,10 @@ func TestTheFileSaysWhatMustStillBeChosen(t *testing.T) {
 	if got := string(Marshal(p)); !strings.Contains(got, `action: "" # choose: copy or skip`) {
 		t.Errorf("the choice is not marked:\n%s", got)
 	}
+	p.Spec.Volumes[0].Supported = []Action{Skip}
+	if got := string(Marshal(p)); !strings.Contains(got, `action: "" # choose: skip`+"\n") {
+		t.Errorf("what cannot be is offered:\n%s", got)
+	}
 }
 
 func TestWriteKeepsAnExistingFile(t *testing.T) {

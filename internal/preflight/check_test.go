@@ -103,7 +103,7 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 	}{
 		"the source does not answer": {
 			func(w *world) { w.src.Reach, w.src.Error = discover.Unreachable, "connection refused" },
-			finding{SourceReachable, False, "Unreachable", "src", "source cluster (context src, https://src): no answer (waited up to 15s): connection refused", blocks},
+			finding{SourceReachable, False, "Unreachable", "src", "source cluster (context src, https://src): no answer: connection refused", blocks},
 		},
 		"the destination refuses our credentials": {
 			func(w *world) { w.dst.Reach, w.dst.Error = discover.Denied, "Unauthorized" },
@@ -339,7 +339,7 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) {
 				w.src.Gaps = []discover.Gap{{Part: discover.PartPods, Denied: true, Error: "100% forbidden"}}
 			},
-			finding{LookIncomplete, True, "Denied", "source pods", "source pods (context src) cannot be looked at: 100% forbidden", blocks},
+			finding{LookIncomplete, True, "Denied", "source pods", "cannot be looked at: source pods (context src): 100% forbidden", blocks},
 		},
 		"kinds that could not be listed": {
 			func(w *world) { w.dst.Gaps = []discover.Gap{{Part: discover.PartObjects, Error: "x"}} },
@@ -411,6 +411,29 @@ func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
 	}
 	if Ready(conditions) {
 		t.Error("ready although the claims could not be listed")
+	}
+}
+
+func TestWhatIsMissingForOneReasonIsToldTogether(t *testing.T) {
+	w := newWorld()
+	w.src.Gaps = []discover.Gap{
+		{Part: discover.PartClaims, Denied: true, Error: "claims: forbidden"},
+		{Part: discover.PartVelero, Error: "lost"},
+		{Part: discover.PartWorkloads, Denied: true, Error: "jobs: forbidden"},
+		{Part: discover.PartWorkloads, Denied: true, Error: "pods: forbidden"},
+	}
+	var got []string
+	for _, c := range w.check(t) {
+		if c.Type == LookIncomplete {
+			got = append(got, c.Message)
+		}
+	}
+	want := []string{
+		"cannot be looked at: source claims, source workloads (context src): claims: forbidden (and 2 more)",
+		"cannot be looked at: source Velero (context src): lost",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/internal/discover"
@@ -20,19 +21,43 @@ func gapChecks() []check {
 	}
 }
 
-// gaps: what was not seen is never taken for good.
+// gaps: what was not seen is never taken for good. What is missing for the same
+// reason is told together; all errors of missing rights say the same.
 func gaps(side string, f discover.Facts) []Condition {
-	var out []Condition
+	type reason struct {
+		category     Category
+		kind, reason string
+	}
+	denied := reason{Error, LookIncomplete, "Denied"}
+	failed := reason{Error, LookIncomplete, "CannotBeRead"}
+	objects := reason{Warn, ObjectsUnlisted, "CannotBeRead"}
+	parts, errors := map[reason][]string{}, map[reason][]string{}
 	for _, g := range f.Gaps {
-		category, kind, reason := Error, LookIncomplete, "CannotBeRead"
-		if g.Denied {
-			reason = "Denied"
+		r := failed
+		switch {
+		case g.Part == discover.PartObjects:
+			r = objects
+		case g.Denied:
+			r = denied
 		}
-		if g.Part == discover.PartObjects {
-			category, kind = Warn, ObjectsUnlisted
-		}
-		out = append(out, found(category, kind, reason, []string{side + " " + g.Part},
-			fmt.Sprintf("%%s (context %s) cannot be looked at: %s", f.Context, strings.ReplaceAll(g.Error, "%", "%%")), "")...)
+		parts[r] = append(parts[r], side+" "+g.Part)
+		errors[r] = append(errors[r], g.Error)
+	}
+	var out []Condition
+	for _, r := range []reason{denied, failed, objects} {
+		out = append(out, found(r.category, r.kind, r.reason, slices.Compact(parts[r]),
+			"cannot be looked at: %s (context "+escaped(f.Context)+"): "+escaped(firstOf(errors[r])), "")...)
 	}
 	return out
+}
+
+// escaped keeps a text that goes into a format as it is.
+func escaped(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// firstOf is the first error, and how many more there are.
+func firstOf(errors []string) string {
+	if len(errors) < 2 {
+		return strings.Join(errors, "")
+	}
+	return fmt.Sprintf("%s (and %d more)", errors[0], len(errors)-1)
 }
