@@ -216,36 +216,47 @@ func TestWhatAKilledProcessDidNotSendIsSentByTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, dst := newServer(), newServer()
 		now := time.Now()
-		long, just := backedUp("old", "1 MB"), backedUp("data", "38 MB")
-		long.Time, just.Time = now.Add(-time.Hour), now.Add(-time.Minute)
-		s := newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{just, long} })
+		long, before, just := backedUp("long", "1 MB"), backedUp("before", "2 MB"), backedUp("just", "38 MB")
+		long.Time, before.Time, just.Time = now.Add(-time.Hour), now.Add(-10*time.Minute), now.Add(-time.Minute)
+		flush(t, newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{before, just, long} }))
+		if len(src.got) != 1 || src.got[0].Regarding.Name != "just" {
+			t.Errorf("got %v", src.got)
+		}
+		s := newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{before, just, long} })
 		s.Emit(just) // the step sees it again
-		s.Emit(long)
 		flush(t, s)
-		if len(src.got) != 2 || src.got[0].Regarding.Name != "data" {
-			t.Errorf("got %v", src.reasons())
+		if len(src.got) != 1 {
+			t.Errorf("told twice: %v", src.got)
 		}
 	})
+}
+
+func TestEventsOfARunThatDiedLongAgoAreNotSentAgain(t *testing.T) {
+	src, dst := newServer(), newServer()
+	old := backedUp("data", "1 MB")
+	old.Time = time.Now().Add(-24 * time.Hour)
+	flush(t, newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{old} }))
+	if len(src.got) != 0 {
+		t.Errorf("got %v", src.reasons())
+	}
 }
 
 func TestTheOrderByTimeIsTheOrderToldAlsoAfterAResumeWithAClockThatIsBehind(t *testing.T) {
 	src, dst := newServer(), newServer()
 	earlier := at(progress.Done, "Prepare", say("x", "done"))
-	earlier.Time = noon.Add(time.Hour)
+	earlier.Time = time.Now().Add(time.Hour)
 	s := newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{earlier} })
 	for i := range 5 {
 		s.Emit(backedUp(fmt.Sprint(i), "38 MB"))
 	}
 	flush(t, s)
-	last := earlier.Time
-	for _, e := range src.got {
-		if !e.EventTime.After(last) {
-			t.Errorf("%s at %s is not after %s", e.Regarding.Name, e.EventTime, last)
-		}
-		last = e.EventTime.Time
+	if len(src.got) != 6 || src.got[0].Reason != "Prepare" {
+		t.Fatalf("told %v", src.reasons())
 	}
-	if len(src.got) != 5 {
-		t.Errorf("%d told", len(src.got))
+	for i, e := range src.got[1:] {
+		if before := src.got[i]; !e.EventTime.After(before.EventTime.Time) {
+			t.Errorf("%s at %s is not after %s", e.Regarding.Name, e.EventTime, before.EventTime)
+		}
 	}
 }
 

@@ -249,6 +249,28 @@ func TestAHolderThatWasThoughtDeadStopsWhenItComesBack(t *testing.T) {
 	})
 }
 
+func TestAHolderWhosePlanAnotherProcessTookIsToldWhose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		away := s.door()
+		work, first := take(t, locker("shop", "run-1", "jane"), away, "a")
+		time.Sleep(3*Renew + time.Second)
+		away.broken = apierrors.NewServiceUnavailable("cut off")
+		time.Sleep(Renew + time.Second)
+		_, second := take(t, locker("shop", "run-1", "joe"), s.door(), "a")
+		away.broken = nil
+		time.Sleep(Renew)
+		if err := context.Cause(work); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "by joe") {
+			t.Errorf("got %v", err)
+		}
+		release(t, first)
+		if n := len(s.leases(t)); n != 2 {
+			t.Errorf("%d leases: the loser gave back what was not its own", n)
+		}
+		release(t, second)
+	})
+}
+
 func TestAClusterThatDoesNotAnswerForAWhileLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

@@ -36,6 +36,7 @@ type Journal struct {
 	source  *copyOn
 	replica *copyOn // nil where there is no destination
 	told    map[string]bool
+	spoken  bool              // this process has added an event
 	begun   map[string]bool   // steps that this process has worked on
 	now     *corev1.ConfigMap // the source's head as last seen; nil: look again
 	trouble error
@@ -212,7 +213,7 @@ func (j *Journal) apply(u progress.Update) {
 		j.run.setVolumes(volumesOf(u))
 	}
 	if u.State.Transition() && !j.told[e.key()] && !j.isLast(e) {
-		j.told[e.key()] = true
+		j.told[e.key()], j.spoken = true, true
 		j.run.Events = append(j.run.Events, e)
 	}
 }
@@ -232,7 +233,7 @@ func (e Event) key() string {
 // isLast says whether the event is the last one told again: the engine keeps
 // a transition once more when writing it failed.
 func (j *Journal) isLast(e Event) bool {
-	if len(j.run.Events) == 0 {
+	if !j.spoken {
 		return false
 	}
 	last := j.run.Events[len(j.run.Events)-1]

@@ -221,6 +221,7 @@ func TestAResumedRunGoesOnFromTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keep(t, again, update("", 0, progress.RunStart, "resumed"))
 	keep(t, again, update("QuiesceApplications", 2, progress.Happened, "web is stopped")) // a new process sees it again
 	keep(t, again, update("QuiesceApplications", 2, progress.Done, "all is stopped"))
 	r := latest(t, s)
@@ -228,7 +229,7 @@ func TestAResumedRunGoesOnFromTheRecord(t *testing.T) {
 	if !again.IsDone("Prepare") || step.State != StepDone || step.Attempts != 2 || r.Attempts != 2 {
 		t.Errorf("got step %+v of attempt %d", step, r.Attempts)
 	}
-	if len(r.Events) != 3 {
+	if len(r.Events) != 4 {
 		t.Errorf("the fact was written down again: %+v", r.Events)
 	}
 }
@@ -308,6 +309,39 @@ func TestALostAnswerIsNotAStranger(t *testing.T) {
 	keep(t, j, u) // as the engine does
 	if r := latest(t, s); len(r.Events) != 1 || !r.IsDone("Prepare") {
 		t.Errorf("got %+v", r.Events)
+	}
+}
+
+func TestATransitionThatTheEngineKeepsAgainIsWrittenDownOnce(t *testing.T) {
+	s, src, _ := newStores(t)
+	j := begin(t, s)
+	u := update("Prepare", 1, progress.Stalled, "node-agent is not ready")
+	src.fail = func(string, client.Object) error { return apierrors.NewServiceUnavailable("restarting") }
+	if err := j.Keep(t.Context(), u); !apierrors.IsServiceUnavailable(err) {
+		t.Fatalf("got %v", err)
+	}
+	src.fail = nil
+	u.Time, u.Elapsed = u.Time.Add(time.Second), u.Elapsed+time.Second
+	keep(t, j, u)
+	if r := latest(t, s); len(r.Events) != 1 {
+		t.Errorf("got %+v", r.Events)
+	}
+}
+
+func TestEveryResumeIsWrittenDown(t *testing.T) {
+	s, _, _ := newStores(t)
+	begin(t, s)
+	for i := range 3 { // killed at once, again and again
+		j, err := s.Resume(t.Context(), *latest(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := update("", 0, progress.RunStart, "taken up again")
+		u.Time = u.Time.Add(time.Duration(i) * time.Minute)
+		keep(t, j, u)
+	}
+	if r := latest(t, s); len(r.Events) != 3 || r.Attempts != 4 {
+		t.Errorf("got %d, attempt %d", len(r.Events), r.Attempts)
 	}
 }
 
@@ -509,6 +543,20 @@ func keepBigRun(t *testing.T, s *Store) string {
 	return text.String()
 }
 
+// countParts makes sure that there are no parts but those that the head names.
+func countParts(t *testing.T, c *cluster.Cluster) int {
+	t.Helper()
+	h, err := decodeHead(headOn(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all corev1.ConfigMapList
+	if err := c.List(t.Context(), &all); err != nil || len(all.Items) != len(h.Parts)+2 {
+		t.Errorf("%d ConfigMaps for a plan, a head and %d parts: %v", len(all.Items), len(h.Parts), err)
+	}
+	return len(h.Parts)
+}
+
 func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 	s, src, dst := newStores(t)
 	text := keepBigRun(t, s)
@@ -516,6 +564,10 @@ func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := again.Copied(t.Context(), Volume{Claim: "claim-0000", Bytes: 7, Files: 3}); err != nil {
+		t.Fatal(err)
+	}
+	countParts(t, src.Cluster) // also before the end
 	if err := again.Finish(t.Context(), Completed, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -534,15 +586,8 @@ func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 		if text := headOn(t, c).Data["events"]; !strings.Contains(text, "earlier") || !strings.Contains(text, "5000 volumes") {
 			t.Errorf("%s: the head is not readable: %.300s", side, text)
 		}
-		h, err := decodeHead(headOn(t, c))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all corev1.ConfigMapList
-		if err := c.List(t.Context(), &all); err != nil || len(all.Items) != len(h.Parts)+2 {
-			t.Errorf("%s: %d ConfigMaps for a plan, a head and %d parts: %v", side, len(all.Items), len(h.Parts), err)
-		}
-		t.Logf("%s: %d parts, head of %d bytes, %d writes", side, len(h.Parts), sizeOf(headOn(t, c)), src.writes)
+		parts := countParts(t, c)
+		t.Logf("%s: %d parts, head of %d bytes, %d writes", side, parts, sizeOf(headOn(t, c)), src.writes)
 	}
 }
 
