@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,8 +98,8 @@ func group(cmd *cobra.Command) *cobra.Command {
 
 // nearestFlag is the flag that an unknown one was probably meant to be.
 func nearestFlag(cmd *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
 		return ""
 	}
 	// cobra suggests commands, not flags: let it believe that they are.
@@ -132,10 +133,8 @@ func outputFlag(cmd *cobra.Command, formats []string, usage string) {
 // output is the format that a command prints in: the flag's, else that of the
 // settings if the command knows it, else the command's own.
 func output(cmd *cobra.Command, c config.Config, formats []string, own string) (string, error) {
-	for _, known := range formats {
-		if c.Output == known {
-			return c.Output, nil
-		}
+	if slices.Contains(formats, c.Output) {
+		return c.Output, nil
 	}
 	if f := cmd.Flags().Lookup("output"); f != nil && f.Changed {
 		return "", withHelp(cmd, fmt.Errorf("no output format %q; there are: %s", c.Output, strings.Join(formats, ", ")))

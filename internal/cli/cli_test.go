@@ -429,7 +429,7 @@ func TestPVDiscoverShowsClaimsAndChangesTheFileOnlyWhenAsked(t *testing.T) {
 // runs makes the bench's runs tell a few updates and end as given.
 func (b *bench) runs(result migrate.Result, err error) *migrate.Options {
 	var asked migrate.Options
-	b.Factory.Run = func(_ context.Context, o migrate.Options) (migrate.Result, error) {
+	b.Run = func(_ context.Context, o migrate.Options) (migrate.Result, error) {
 		asked = o
 		o.Sink.Emit(progress.Update{
 			Run: string(o.Kind), Step: "Prepare", Number: 1, Of: 2, State: progress.Done, Note: progress.Remark{Why: "Prepare", Say: "fine"},
@@ -538,7 +538,7 @@ func TestAnInterruptIsSaidAndLetsTheRunEnd(t *testing.T) {
 		}
 		return b.err.Write(p)
 	})
-	b.Factory.Run = func(_ context.Context, o migrate.Options) (migrate.Result, error) {
+	b.Run = func(_ context.Context, o migrate.Options) (migrate.Result, error) {
 		close(b.stop)
 		<-o.Stop
 		<-told

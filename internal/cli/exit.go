@@ -48,7 +48,7 @@ const exitCodes = `   0  done, or nothing was left to do
  130  interrupted; the same command goes on where it was`
 
 // ErrInterrupted is the cause of a context that ended at a person's wish.
-var ErrInterrupted = errors.New("interrupted") //nolint:gochecknoglobals // a sentinel
+var ErrInterrupted = errors.New("interrupted")
 
 // usageError is a command line that cannot be meant.
 type usageError struct {
@@ -59,8 +59,6 @@ type usageError struct {
 func (e *usageError) Error() string { return e.Err.Error() }
 
 func (e *usageError) Unwrap() error { return e.Err }
-
-func usagef(format string, args ...any) error { return &usageError{Err: fmt.Errorf(format, args...)} }
 
 // sideError says on which of the two clusters something failed.
 type sideError struct {
@@ -156,13 +154,17 @@ func explain(err error) failure {
 	return f
 }
 
+// is says whether an error is of a kind.
+func is[Kind error](err error) bool {
+	_, ok := errors.AsType[Kind](err)
+	return ok
+}
+
 func interrupted(err error, f *failure) bool {
-	var inStep *pipeline.InterruptedError
-	var stopped *migrate.StoppedError
 	isCancel := errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled)
 	switch {
-	case errors.Is(err, errNotConfirmed), errors.As(err, &inStep):
-	case isCancel && !errors.As(err, &stopped):
+	case errors.Is(err, errNotConfirmed), is[*pipeline.InterruptedError](err):
+	case isCancel && !is[*migrate.StoppedError](err):
 		f.Message = "interrupted" // where, does not matter: nothing had begun
 	case !isCancel:
 		return false
@@ -174,23 +176,17 @@ func interrupted(err error, f *failure) bool {
 // ways are the commands that go on and back after a run that had begun; none
 // after anything else.
 func ways(err error) string {
-	var stopped *migrate.StoppedError
-	var run *runError
-	if !errors.As(err, &stopped) || !errors.As(err, &run) {
+	run, ok := errors.AsType[*runError](err)
+	if !ok || !is[*migrate.StoppedError](err) {
 		return ""
 	}
 	return run.ways()
 }
 
 func wrongUse(err error, f *failure) bool {
-	var usage *usageError
-	var noNamespace *discover.NoNamespaceError
-	var sameCluster *discover.SameClusterError
-	switch {
-	case errors.As(err, &usage):
+	if usage, ok := errors.AsType[*usageError](err); ok {
 		f.Hint = usage.Hint
-	case errors.As(err, &noNamespace), errors.As(err, &sameCluster):
-	default:
+	} else if !is[*discover.NoNamespaceError](err) && !is[*discover.SameClusterError](err) {
 		return false
 	}
 	f.Code = exitUsage
@@ -199,18 +195,13 @@ func wrongUse(err error, f *failure) bool {
 
 // unreadable are files that are not what they should be: plan, kubeconfig, settings.
 func unreadable(err error, f *failure) bool {
-	var load *plan.LoadError
-	var find *plan.FindError
-	var unknown *cluster.UnknownContextError
-	var kubeconfig *cluster.KubeconfigError
-	var settings *config.Error
 	switch {
-	case errors.As(err, &load) && errors.Is(err, fs.ErrNotExist):
+	case is[*plan.LoadError](err) && errors.Is(err, fs.ErrNotExist):
 		f.Hint = "make a plan with: mig plan create"
-	case errors.As(err, &load), errors.As(err, &find), errors.As(err, &settings):
-	case errors.As(err, &unknown):
+	case is[*plan.LoadError](err), is[*plan.FindError](err), is[*config.Error](err):
+	case is[*cluster.UnknownContextError](err):
 		f.Hint = "see the contexts with: kubectl config get-contexts"
-	case errors.As(err, &kubeconfig):
+	case is[*cluster.KubeconfigError](err):
 		f.Hint = "see what kubectl makes of it with: kubectl config view"
 	default:
 		return false
@@ -220,8 +211,7 @@ func unreadable(err error, f *failure) bool {
 }
 
 func leftOut(err error, f *failure) bool {
-	var incomplete *incompleteError
-	if !errors.As(err, &incomplete) {
+	if !is[*incompleteError](err) {
 		return false
 	}
 	f.Code = exitIncomplete
@@ -229,9 +219,7 @@ func leftOut(err error, f *failure) bool {
 }
 
 func held(err error, f *failure) bool {
-	var holder *lock.HeldError
-	var ended *record.EndedError
-	if !errors.As(err, &holder) && !errors.As(err, &ended) && !errors.Is(err, lock.ErrLost) {
+	if !is[*lock.HeldError](err) && !is[*record.EndedError](err) && !errors.Is(err, lock.ErrLost) {
 		return false
 	}
 	f.Code = exitLocked
@@ -240,36 +228,35 @@ func held(err error, f *failure) bool {
 }
 
 func blocked(err error, f *failure) bool {
-	var step *pipeline.BlockedError
-	var notReady *blockedError
-	var newer *record.NewerError
-	var refused *migrate.RefusedError
-	switch {
-	case errors.As(err, &notReady):
+	f.Code = exitBlocked
+	if notReady, ok := errors.AsType[*blockedError](err); ok {
 		f.Hint = notReady.Hint
-		f.Code = exitBlocked
 		if notReady.Denied {
 			f.Code = exitDenied
 		}
 		return true
-	case errors.As(err, &step):
+	}
+	if refused, ok := errors.AsType[*migrate.RefusedError](err); ok {
+		f.Hint = refused.Hint
+		return true
+	}
+	if is[*pipeline.BlockedError](err) {
 		f.Hint = "settle that, then run the same command again"
 		if ways := ways(err); ways != "" {
 			f.Hint = "settle that, then " + ways
 		}
-	case errors.As(err, &refused):
-		f.Hint = refused.Hint
-	case errors.As(err, &newer):
-	default:
-		return false
+		return true
 	}
-	f.Code = exitBlocked
-	return true
+	if is[*record.NewerError](err) {
+		return true
+	}
+	f.Code = exitFailed
+	return false
 }
 
 func denied(err error, f *failure) bool {
-	var part *discover.PartError
-	if !cluster.IsDenied(err) && (!errors.As(err, &part) || !part.Denied) {
+	part, ok := errors.AsType[*discover.PartError](err)
+	if !cluster.IsDenied(err) && (!ok || !part.Denied) {
 		return false
 	}
 	f.Code = exitDenied
@@ -278,8 +265,8 @@ func denied(err error, f *failure) bool {
 }
 
 func notReached(err error, f *failure) bool {
-	var reach *discover.ReachError
-	if !errors.As(err, &reach) || reach.Reach == discover.Denied {
+	reach, ok := errors.AsType[*discover.ReachError](err)
+	if !ok || reach.Reach == discover.Denied {
 		return false
 	}
 	f.Hint = "see whether kubectl gets there: kubectl --context " + reach.Context + " version"
@@ -287,8 +274,8 @@ func notReached(err error, f *failure) bool {
 }
 
 func unfinished(err error, f *failure) bool {
-	var state *stateError
-	if !errors.As(err, &state) {
+	state, ok := errors.AsType[*stateError](err)
+	if !ok {
 		return false
 	}
 	f.Hint = state.Hint
@@ -305,9 +292,9 @@ func failedRun(err error, f *failure) bool {
 
 // message is an error in words for a person, without what looks like a secret.
 func message(err error) string {
-	var reach *discover.ReachError
-	var request *url.Error
-	if errors.As(err, &reach) && errors.As(err, &request) {
+	reach, notReached := errors.AsType[*discover.ReachError](err)
+	request, asked := errors.AsType[*url.Error](err)
+	if notReached && asked {
 		return progress.Redact(fmt.Sprintf("%s cluster (context %s): %s", reach.Side, reach.Context, cluster.Plain(request)))
 	}
 	return progress.Redact(cluster.Plain(err))
@@ -317,9 +304,8 @@ func message(err error) string {
 // Other errors are given back as they are, and so are those of a run that had
 // begun: they say where.
 func placed(err error, src cluster.Source, dst cluster.Destination) error {
-	var request *url.Error
-	var stopped *migrate.StoppedError
-	if !errors.As(err, &request) || errors.As(err, &stopped) {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok || is[*migrate.StoppedError](err) {
 		return err
 	}
 	for _, side := range []struct {

@@ -318,4 +318,4 @@ func (o *runOptions) confirm(ctx context.Context, question string) error {
 }
 
 // errNotConfirmed is a no to the question.
-var errNotConfirmed = errors.New("nothing was done") //nolint:gochecknoglobals // a sentinel
+var errNotConfirmed = errors.New("nothing was done")

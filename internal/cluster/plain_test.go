@@ -54,7 +54,7 @@ func TestAServerThatIsNotTrustedOrDoesNotSpeakTLSIsSaidInPlainWords(t *testing.T
 		}
 		resp, err := c.Do(req)
 		if err == nil {
-			resp.Body.Close()
+			err = resp.Body.Close()
 		}
 		return err
 	}
