@@ -102,8 +102,7 @@ func (l Locker) Acquire(ctx context.Context, c *cluster.Cluster, side string, na
 		})
 	}
 	if err := h.take(ctx); err != nil {
-		h.drop(context.WithoutCancel(ctx))
-		return nil, nil, err
+		return nil, nil, errors.Join(err, h.drop(context.WithoutCancel(ctx)))
 	}
 	work, cancel := context.WithCancelCause(ctx)
 	h.cancel = cancel
