@@ -238,3 +238,25 @@ func TestMarksCopiedToAReplicaSetGo(t *testing.T) {
 		t.Errorf("left on the ReplicaSet: %v", left)
 	}
 }
+
+func TestTheHistoryOfADaemonSetLosesTheQuiescedTemplate(t *testing.T) {
+	revision := func(name, plan, selector string) string {
+		return fmt.Sprintf("\n---\n{apiVersion: apps/v1, kind: ControllerRevision, metadata: {namespace: shop, name: %s, annotations: {mig-cli.github.io/quiesce-plan-uid: %s}, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: sensor, uid: sensor, controller: true}]}, revision: 1, data: {spec: {template: {spec: {nodeSelector: {%s: x}}}}}}", name, plan, selector)
+	}
+	r := bed(t, shopWorkloads+
+		revision("quiesced", "5f0c3d9e-27b1", "mig-cli.github.io/quiesced")+
+		revision("older", "5f0c3d9e-27b1", "zone")+
+		revision("theirs", "another-plan", "mig-cli.github.io/quiesced"), "")
+	settle(t, QuiesceApplications(r))
+	settle(t, EnsureUnquiesced(r))
+	if !exists(t, r.Source, "apps/v1", "ControllerRevision", "shop", "quiesced") {
+		t.Error("removed while it is the template in use")
+	}
+	settle(t, UnquiesceApplications(r))
+	settle(t, EnsureUnquiesced(r))
+	for name, want := range map[string]bool{"quiesced": false, "older": true, "theirs": true} {
+		if got := exists(t, r.Source, "apps/v1", "ControllerRevision", "shop", name); got != want {
+			t.Errorf("revision %s is there: %v, want %v", name, got, want)
+		}
+	}
+}

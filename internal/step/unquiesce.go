@@ -1,11 +1,14 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
@@ -87,14 +90,18 @@ func (s ensureUnquiesced) Next(ctx context.Context) (pipeline.Decision, error) {
 		return pipeline.Decision{}, err
 	}
 	settle, slow := partReady(ws, s.r.Owner)
+	traces, err := s.revisions(ctx, ws)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
 	if len(settle) > 0 || len(slow) == 0 {
-		return decideUnquiesced(settle, slow, nil), nil
+		return decideUnquiesced(settle, slow, len(traces), nil), nil
 	}
 	e, err := evidenceOf(ctx, s.r.Source, slow)
 	if err != nil {
 		return pipeline.Decision{}, err
 	}
-	return decideUnquiesced(settle, slow, e), nil
+	return decideUnquiesced(settle, slow, len(traces), e), nil
 }
 
 // partReady parts what was brought back in those whose marks may go and those that
@@ -121,9 +128,12 @@ func partReady(ws []quiesce.Workload, o naming.Owner) (settle, slow []quiesce.Wo
 	return settle, slow
 }
 
-func decideUnquiesced(settle, slow []quiesce.Workload, e evidence) pipeline.Decision {
+func decideUnquiesced(settle, slow []quiesce.Workload, traces int, e evidence) pipeline.Decision {
 	note := progress.Remark{Why: "EnsureUnquiesced"}
 	switch {
+	case traces > 0:
+		note.Say = fmt.Sprintf("removing %d revisions of DaemonSets that the quiesce has left", traces)
+		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	case len(settle) > 0:
 		note.Say = fmt.Sprintf("%d workloads of the source are as ready as they were", len(settle))
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
@@ -142,6 +152,15 @@ func (s ensureUnquiesced) Act(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	revisions, err := s.revisions(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range revisions {
+		if err := client.IgnoreNotFound(s.r.Source.Delete(ctx, &revisions[i])); err != nil {
+			return fmt.Errorf("ControllerRevision %s/%s: %w", revisions[i].Namespace, revisions[i].Name, err)
+		}
+	}
 	settle, _ := partReady(ws, s.r.Owner)
 	return patchAll(ctx, s.r.Source, settle, func(now quiesce.Workload) (quiesce.Change, bool, error) {
 		if !quiesce.Starting(now, s.r.Owner) && !quiesce.CopiedMarks(now, s.r.Owner) {
@@ -149,6 +168,33 @@ func (s ensureUnquiesced) Act(ctx context.Context) error {
 		}
 		c, err := quiesce.Settle(now)
 		return c, true, err
+	})
+}
+
+// revisions are what DaemonSet controllers remember of the quiesce, once the
+// sets are brought back: `kubectl rollout undo` would go to a template that
+// runs on no node.
+func (s ensureUnquiesced) revisions(ctx context.Context, ws []quiesce.Workload) ([]appsv1.ControllerRevision, error) {
+	var out []appsv1.ControllerRevision
+	for _, ns := range s.r.Plan.SourceNamespaces() {
+		var list appsv1.ControllerRevisionList
+		if err := s.r.Source.List(ctx, &list, client.InNamespace(ns)); err != nil {
+			return nil, err
+		}
+		out = append(out, list.Items...)
+	}
+	return slices.DeleteFunc(out, func(c appsv1.ControllerRevision) bool { return !isTrace(&c, ws, s.r.Owner) }), nil
+}
+
+// isTrace says whether a revision holds the quiesced template of a DaemonSet
+// that has another one again, as its controller knows.
+func isTrace(c *appsv1.ControllerRevision, ws []quiesce.Workload, o naming.Owner) bool {
+	ref := metav1.GetControllerOf(c)
+	if ref == nil || c.Annotations[naming.AnnQuiescePlan] != o.PlanUID || !bytes.Contains(c.Data.Raw, []byte(`"`+naming.NodeSelectorQuiesced+`"`)) {
+		return false
+	}
+	return slices.ContainsFunc(ws, func(w quiesce.Workload) bool {
+		return w.GetKind() == "DaemonSet" && w.GetUID() == ref.UID && !quiesce.Marked(w, o) && w.Observed()
 	})
 }
 
