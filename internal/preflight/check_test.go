@@ -202,8 +202,12 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			finding{RepositoryPasswordShared, Unknown, "PasswordMissing", "velero/velero-repo-credentials", "cannot be told", blocks},
 		},
 		"two versions of Velero": {
-			func(w *world) { w.dst.Velero.Server.Version = "v1.17.0" },
-			finding{VeleroVersionsDiffer, True, "VersionsDiffer", "v1.17.0", "two versions", !blocks},
+			func(w *world) { w.dst.Velero.Server.Version = "v1.19.0" },
+			finding{VeleroVersionsDiffer, True, "VersionsDiffer", "v1.19.0", "two versions", !blocks},
+		},
+		"an old Velero": {
+			func(w *world) { w.src.Velero.Server.Version, w.dst.Velero.Server.Version = "v1.9.7", "v1.9.7" },
+			finding{VeleroTooOld, True, "BelowOldest", "source", "source (v1.9.7), destination (v1.9.7)", blocks},
 		},
 		"a namespace that is not there": {
 			func(w *world) { w.src.Namespaces = nil },
@@ -229,7 +233,7 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 				w.dst.Objects = []discover.Object{{APIVersion: "v1", Kind: "Service", Namespace: "shop-prod", Name: "web"}}
 				w.src.Objects = []discover.Object{{APIVersion: "v1", Kind: "Service", Namespace: "shop-prod", Name: "web"}}
 			},
-			finding{DestinationInUse, True, "NotEmpty", "shop-prod", "shop-prod (1 objects)", !blocks},
+			finding{DestinationInUse, True, "NotEmpty", "shop-prod", "shop-prod (1)", !blocks},
 		},
 		"restricted Pod Security where volumes are restored": {
 			func(w *world) {

@@ -63,39 +63,42 @@ func terminating(l look) []Condition {
 // occupied finds objects of the plan that are on the destination already, and
 // were not made by a run of this plan.
 func occupied(l look) []Condition {
-	theirs := map[string]bool{}
-	for _, o := range l.src.Objects {
-		if slices.Contains(l.plan.SourceNamespaces(), o.Namespace) {
-			theirs[identity(o, l.plan.DestinationNamespace(o.Namespace))] = true
-		}
-	}
-	var met []string
-	for _, o := range foreign(l) {
-		if theirs[identity(o, o.Namespace)] {
-			met = append(met, objectName(o))
-		}
-	}
+	met, _ := foreign(l)
 	return found(Error, DestinationOccupied, "ObjectsExist", met, "on the destination already: %s: Velero would leave them as they are and say Completed",
 		"choose another destination namespace in the plan, delete them there, or, if a run of mig made them: mig rollback")
 }
 
 // inUse tells of other objects in the destination's namespaces; they stay.
 func inUse(l look) []Condition {
-	namespaces := map[string]int{}
-	for _, o := range foreign(l) {
-		namespaces[o.Namespace]++
-	}
+	_, others := foreign(l)
 	var names []string
-	for _, ns := range sortedKeys(namespaces) {
-		names = append(names, fmt.Sprintf("%s (%d objects)", ns, namespaces[ns]))
+	for _, ns := range sortedKeys(others) {
+		names = append(names, fmt.Sprintf("%s (%d)", ns, others[ns]))
 	}
-	return found(Advisory, DestinationInUse, "NotEmpty", names, "not empty on the destination: %s; what is there stays", "")
+	return found(Advisory, DestinationInUse, "NotEmpty", names, "objects of others in namespaces of the destination: %s; they stay", "")
 }
 
 // foreign are the destination's objects that no run of this plan made and that
-// nothing there would make again.
-func foreign(l look) []discover.Object {
-	return slices.DeleteFunc(slices.Clone(l.dst.Objects), func(o discover.Object) bool { return o.Owned || o.OfPlan == l.plan.UID() })
+// nothing there would make again: those that a restore would meet, by name, and
+// the number of the others, by namespace.
+func foreign(l look) (met []string, others map[string]int) {
+	planned := map[string]bool{}
+	for _, o := range l.src.Objects {
+		if slices.Contains(l.plan.SourceNamespaces(), o.Namespace) {
+			planned[identity(o, l.plan.DestinationNamespace(o.Namespace))] = true
+		}
+	}
+	others = map[string]int{}
+	for _, o := range l.dst.Objects {
+		switch {
+		case o.Owned, o.OfPlan == l.plan.UID():
+		case planned[identity(o, o.Namespace)]:
+			met = append(met, objectName(o))
+		default:
+			others[o.Namespace]++
+		}
+	}
+	return met, others
 }
 
 // identity leaves the version out: two versions of a kind are one object.

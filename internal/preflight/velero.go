@@ -23,6 +23,7 @@ const (
 	StorageWritableByBoth       = "StorageWritableByBoth"       // the destination's Velero expires and maintains the source's backups
 	RepositoryPasswordShared    = "RepositoryPasswordShared"    // the destination can open what the source wrote
 	VeleroVersionsDiffer        = "VeleroVersionsDiffer"        // a combination that nobody tested
+	VeleroTooOld                = "VeleroTooOld"                // a run could not stop what hangs
 )
 
 func veleroChecks() []check {
@@ -36,7 +37,7 @@ func veleroChecks() []check {
 		func(l look) []Condition {
 			return storageAvailable(l, DestinationStorageAvailable, "destination", l.dst.Facts)
 		},
-		storageShared, accessModes, passwordShared, versions,
+		storageShared, accessModes, passwordShared, versions, tooOld,
 	}
 }
 
@@ -240,6 +241,28 @@ func versions(l look) []Condition {
 	}
 	return found(Warn, VeleroVersionsDiffer, "VersionsDiffer", []string{s, d}, "Velero is of two versions, %s: the older one may not read what the newer one writes",
 		"upgrade the older one")
+}
+
+// The oldest Velero whose volume copies can be cancelled (spec.cancel of
+// PodVolumeBackups and PodVolumeRestores); without it a claim that cannot bind
+// blocks every restore of the cluster for hours.
+const oldestMajor, oldestMinor = 1, 17
+
+func tooOld(l look) []Condition {
+	var old []string
+	for _, side := range []struct {
+		name    string
+		version string
+	}{{"source", l.src.Velero.Server.Version}, {"destination", l.dst.Velero.Server.Version}} {
+		var major, minor int
+		if n, _ := fmt.Sscanf(side.version, "v%d.%d.", &major, &minor); n < 2 {
+			continue // not told by the image's tag
+		}
+		if major < oldestMajor || (major == oldestMajor && minor < oldestMinor) {
+			old = append(old, fmt.Sprintf("%s (%s)", side.name, side.version))
+		}
+	}
+	return found(Error, VeleroTooOld, "BelowOldest", old, fmt.Sprintf("Velero is older than v%d.%d, whose volume copies cannot be stopped: %%s", oldestMajor, oldestMinor), "upgrade Velero")
 }
 
 // minor is major.minor of a version.
