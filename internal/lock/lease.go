@@ -23,16 +23,11 @@ type lease struct {
 	seen *coordinationv1.Lease // as this process last wrote it; nil: not held
 }
 
-// take takes everything, the run's own lease first. Who comes between the
-// last look and the taking is told, not waited for.
-func (h *Held) take(ctx context.Context) error {
-	// All of them are watched at once before any is taken, so that a dead run
-	// that left many claims costs one waiting time.
-	all, err := h.waitOut(ctx)
-	if err != nil {
-		return err
-	}
+// take takes everything, the run's own lease first. all are the leases when
+// nobody living held what is wanted; who came since is told, not waited for.
+func (h *hold) take(ctx context.Context, all leases) error {
 	for _, l := range h.all() {
+		var err error
 		if found := all[l.name]; found != nil {
 			err = h.put(ctx, l, found)
 		} else {
@@ -45,7 +40,7 @@ func (h *Held) take(ctx context.Context) error {
 	return nil
 }
 
-func (h *Held) all() []*lease {
+func (h *hold) all() []*lease {
 	out := []*lease{&h.run}
 	for i := range h.claims {
 		out = append(out, &h.claims[i])
@@ -53,7 +48,7 @@ func (h *Held) all() []*lease {
 	return out
 }
 
-func (h *Held) create(ctx context.Context, l *lease) error {
+func (h *hold) create(ctx context.Context, l *lease) error {
 	next := h.build(l, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.c.VeleroNamespace, Name: l.name}})
 	err := h.c.Create(ctx, next)
 	if apierrors.IsAlreadyExists(err) {
@@ -66,7 +61,7 @@ func (h *Held) create(ctx context.Context, l *lease) error {
 	return nil
 }
 
-func (h *Held) put(ctx context.Context, l *lease, found *coordinationv1.Lease) error {
+func (h *hold) put(ctx context.Context, l *lease, found *coordinationv1.Lease) error {
 	next := h.build(l, found)
 	err := h.c.Update(ctx, next) // with the version that was found: only one can win
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -80,7 +75,7 @@ func (h *Held) put(ctx context.Context, l *lease, found *coordinationv1.Lease) e
 }
 
 // lostRace tells who was faster.
-func (h *Held) lostRace(ctx context.Context, l *lease) error {
+func (h *hold) lostRace(ctx context.Context, l *lease) error {
 	found, err := h.get(ctx, l.name)
 	if err != nil {
 		return err
@@ -96,7 +91,7 @@ func (h *Held) lostRace(ctx context.Context, l *lease) error {
 }
 
 // build is the lease as this process holds it.
-func (h *Held) build(l *lease, found *coordinationv1.Lease) *coordinationv1.Lease {
+func (h *hold) build(l *lease, found *coordinationv1.Lease) *coordinationv1.Lease {
 	next := found.DeepCopy()
 	owner := h.locker.Holder.Owner
 	next.Labels = owner.Labels("")
@@ -113,7 +108,7 @@ func (h *Held) build(l *lease, found *coordinationv1.Lease) *coordinationv1.Leas
 }
 
 // drop gives everything back that is held, claims first.
-func (h *Held) drop(ctx context.Context) error {
+func (h *hold) drop(ctx context.Context) error {
 	var errs []error
 	for i := range h.claims {
 		errs = append(errs, h.remove(ctx, &h.claims[i]))
@@ -122,7 +117,7 @@ func (h *Held) drop(ctx context.Context) error {
 }
 
 // remove deletes a lease if it is still ours, whatever else was changed on it.
-func (h *Held) remove(ctx context.Context, l *lease) error {
+func (h *hold) remove(ctx context.Context, l *lease) error {
 	for l.seen != nil {
 		uid, version := l.seen.UID, l.seen.ResourceVersion
 		err := h.c.Delete(ctx, l.seen, client.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -141,7 +136,7 @@ func (h *Held) remove(ctx context.Context, l *lease) error {
 }
 
 // ours reads a lease again; nil where it is no longer ours.
-func (h *Held) ours(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
+func (h *hold) ours(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
 	found, err := h.get(ctx, l.name)
 	if err != nil || found == nil || deref(found.Spec.HolderIdentity) != h.identity() {
 		return nil, err
@@ -150,7 +145,7 @@ func (h *Held) ours(ctx context.Context, l *lease) (*coordinationv1.Lease, error
 }
 
 // get reads a lease; nil where there is none.
-func (h *Held) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+func (h *hold) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	var found coordinationv1.Lease
 	err := h.c.Get(ctx, client.ObjectKey{Namespace: h.c.VeleroNamespace, Name: name}, &found)
 	if apierrors.IsNotFound(err) {

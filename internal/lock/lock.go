@@ -63,7 +63,8 @@ type Holder struct {
 type Locker struct {
 	Holder Holder
 	// Waiting is told of a dead holder's lease that must run out first: what
-	// it is, and whose it was. It is told once for each lease.
+	// it is, and whose it was. It is told once for each lease, of several
+	// clusters from several goroutines.
 	Waiting func(what string, holder *HeldError)
 	// Patience is how long a lease that cannot be renewed, because the cluster
 	// does not answer, is believed to be ours still. Zero means two minutes.
@@ -71,8 +72,8 @@ type Locker struct {
 	Patience time.Duration
 }
 
-// Held are the locks that this process holds on one cluster.
-type Held struct {
+// hold is the locks that this process holds on one cluster.
+type hold struct {
 	locker Locker
 	c      *cluster.Cluster
 	token  string
@@ -84,30 +85,103 @@ type Held struct {
 	once   sync.Once
 }
 
-// Acquire takes the run's lease on a cluster and claims namespaces of it: all
-// or none. side names the cluster in messages: source, destination.
+// Place is what is wanted on one cluster.
+type Place struct {
+	Cluster    *cluster.Cluster
+	Side       string // names the cluster in messages: source, destination
+	Namespaces []string
+}
+
+// Held are the locks that this process holds on all clusters.
+type Held struct {
+	on     []*hold
+	cancel context.CancelCauseFunc // of the work
+}
+
+// AcquireAll takes the run's lease on each cluster and claims namespaces there:
+// all or none.
 //
-// The context that it returns ends with ErrLost when the lease is lost; work
-// under it. A living holder is a *HeldError within one renewal; a dead one is
-// waited out, at most Duration after the first look. Release the locks when
-// the work is done; until then they are renewed, also after ctx has ended.
-// After ErrLost nothing may be changed in the clusters any more, not even to
-// put things back: they are in another run's hands.
-func (l Locker) Acquire(ctx context.Context, c *cluster.Cluster, side string, namespaces ...string) (context.Context, *Held, error) {
-	h := &Held{locker: l, c: c, token: rand.Text(), stop: make(chan struct{}), done: make(chan struct{})}
-	h.run = lease{name: l.Holder.Owner.RunLease(), what: fmt.Sprintf("plan %s on the %s", l.Holder.Owner.PlanName, side)}
-	for _, ns := range sorted(namespaces) {
-		h.claims = append(h.claims, lease{
-			name: naming.NamespaceLease(ns), what: fmt.Sprintf("namespace %s on the %s", ns, side), of: h.run.name,
-		})
+// The context that it returns ends with ErrLost when a lease is lost; work
+// under it. A living holder is a *HeldError within one renewal; dead ones are
+// waited out, all at once, at most Duration after the first look. Release the
+// locks when the work is done; until then they are renewed, also after ctx has
+// ended. After ErrLost nothing may be changed in the clusters any more, not
+// even to put things back: they are in another run's hands.
+func (l Locker) AcquireAll(ctx context.Context, places ...Place) (context.Context, *Held, error) {
+	all := &Held{}
+	for _, p := range places {
+		all.on = append(all.on, l.want(p))
 	}
-	if err := h.take(ctx); err != nil {
-		return nil, nil, errors.Join(err, h.drop(context.WithoutCancel(ctx)))
+	if err := all.take(ctx); err != nil {
+		return nil, nil, errors.Join(err, all.drop(context.WithoutCancel(ctx)))
 	}
 	work, cancel := context.WithCancelCause(ctx)
-	h.cancel = cancel
-	go h.renew(context.WithoutCancel(ctx))
-	return work, h, nil
+	all.cancel = cancel
+	for _, h := range all.on {
+		h.cancel = cancel
+		go h.renew(context.WithoutCancel(ctx))
+	}
+	return work, all, nil
+}
+
+// Acquire is AcquireAll on one cluster.
+func (l Locker) Acquire(ctx context.Context, c *cluster.Cluster, side string, namespaces ...string) (context.Context, *Held, error) {
+	return l.AcquireAll(ctx, Place{Cluster: c, Side: side, Namespaces: namespaces})
+}
+
+func (l Locker) want(p Place) *hold {
+	h := &hold{locker: l, c: p.Cluster, token: rand.Text(), stop: make(chan struct{}), done: make(chan struct{})}
+	h.run = lease{name: l.Holder.Owner.RunLease(), what: fmt.Sprintf("plan %s on the %s", l.Holder.Owner.PlanName, p.Side)}
+	for _, ns := range sorted(p.Namespaces) {
+		h.claims = append(h.claims, lease{
+			name: naming.NamespaceLease(ns), what: fmt.Sprintf("namespace %s on the %s", ns, p.Side), of: h.run.name,
+		})
+	}
+	return h
+}
+
+// take waits on all clusters at once, then takes on one after the other: of two
+// that want the same, the first to come gets all.
+func (all *Held) take(ctx context.Context) error {
+	found, errs := make([]leases, len(all.on)), make([]error, len(all.on))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var waits sync.WaitGroup
+	for i, h := range all.on {
+		waits.Go(func() {
+			if found[i], errs[i] = h.waitOut(ctx); errs[i] != nil {
+				cancel(errs[i]) // the others need not wait any longer
+			}
+		})
+	}
+	waits.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	for i, h := range all.on {
+		if err := h.take(ctx, found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives the locks back. It is safe to call twice, and after they were
+// lost. What cannot be given back runs out by itself.
+func (all *Held) Release(ctx context.Context) error {
+	for _, h := range all.on {
+		h.end()
+	}
+	all.cancel(context.Canceled)
+	return all.drop(ctx)
+}
+
+func (all *Held) drop(ctx context.Context) error {
+	var errs []error
+	for _, h := range all.on {
+		errs = append(errs, h.drop(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // sorted is the order in which all processes take their claims, so that of two
@@ -116,18 +190,15 @@ func sorted(namespaces []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(namespaces)))
 }
 
-// Release gives the locks back. It is safe to call twice, and after they were
-// lost. What cannot be given back runs out by itself.
-func (h *Held) Release(ctx context.Context) error {
+// end stops renewing.
+func (h *hold) end() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.done
-	h.cancel(context.Canceled)
-	return h.drop(ctx)
 }
 
 // identity is what the lease's holderIdentity says: enough for a person who
 // looks with kubectl, and another for every process.
-func (h *Held) identity() string {
+func (h *hold) identity() string {
 	o := h.locker.Holder
 	return fmt.Sprintf("%s_%s_%d_%s", o.Owner.RunUID, o.Host, o.PID, h.token[:8])
 }
@@ -141,7 +212,7 @@ type about struct {
 	PID  int    `json:"pid"`
 }
 
-func (h *Held) about() string {
+func (h *hold) about() string {
 	o := h.locker.Holder
 	text, _ := json.Marshal(about{Plan: o.Owner.PlanName, Run: o.Owner.RunUID, User: o.User, Host: o.Host, PID: o.PID}) //nolint:errchkjson // strings and a number
 	return string(text)

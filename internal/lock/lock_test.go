@@ -57,7 +57,7 @@ func locker(plan, run, user string) Locker {
 
 func take(t *testing.T, l Locker, d *door, namespaces ...string) (context.Context, *Held) {
 	t.Helper()
-	ctx, held, err := l.Acquire(t.Context(), d.Cluster, "source", namespaces...)
+	ctx, held, err := l.AcquireAll(t.Context(), source(d.Cluster, namespaces...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +72,14 @@ func release(t *testing.T, h *Held) {
 }
 
 // kill ends a holder as kill -9 does: nothing is renewed and nothing given back.
-func kill(h *Held) {
-	h.once.Do(func() { close(h.stop) })
-	<-h.done
+func kill(all *Held) {
+	for _, h := range all.on {
+		h.end()
+	}
+}
+
+func source(c *cluster.Cluster, namespaces ...string) Place {
+	return Place{Cluster: c, Side: "source", Namespaces: namespaces}
 }
 
 func (s server) leases(t *testing.T) []coordinationv1.Lease {
@@ -92,7 +97,7 @@ func TestASecondRunOfAPlanIsToldWhoHoldsIt(t *testing.T) {
 		began := time.Now()
 		_, first := take(t, locker("shop", "run-1", "jane"), s.door(), "shop")
 		time.Sleep(7 * time.Minute)
-		_, _, err := locker("shop", "run-2", "joe").Acquire(t.Context(), s.door().Cluster, "source", "shop")
+		_, _, err := locker("shop", "run-2", "joe").AcquireAll(t.Context(), source(s.door().Cluster, "shop"))
 		var held *HeldError
 		if !errors.As(err, &held) {
 			t.Fatalf("got %v", err)
@@ -111,7 +116,7 @@ func TestALivingHolderIsKnownWithinOneRenewal(t *testing.T) {
 		s := newServer()
 		_, first := take(t, locker("shop", "run-1", "jane"), s.door(), "shop")
 		start := time.Now()
-		_, _, err := locker("store", "run-2", "joe").Acquire(t.Context(), s.door().Cluster, "source", "shop")
+		_, _, err := locker("store", "run-2", "joe").AcquireAll(t.Context(), source(s.door().Cluster, "shop"))
 		if took := time.Since(start); err == nil || took > Renew+2*retryIn {
 			t.Errorf("got %v after %s", err, took)
 		}
@@ -124,7 +129,7 @@ func TestPlansThatShareANamespaceExcludeEachOtherAndOthersDoNot(t *testing.T) {
 		s := newServer()
 		_, shop := take(t, locker("shop", "run-1", "jane"), s.door(), "a", "b")
 		_, store := take(t, locker("store", "run-2", "joe"), s.door(), "c", "d")
-		_, _, err := locker("both", "run-3", "ann").Acquire(t.Context(), s.door().Cluster, "source", "e", "a")
+		_, _, err := locker("both", "run-3", "ann").AcquireAll(t.Context(), source(s.door().Cluster, "e", "a"))
 		var held *HeldError
 		if !errors.As(err, &held) || held.What != "namespace a on the source" {
 			t.Errorf("got %v", err)
@@ -153,7 +158,7 @@ func TestOfTwoThatCameAtOnceTheFirstToTakeTheSharedNamespaceGetsAll(t *testing.T
 				return c.Create(ctx, o, opts...)
 			},
 		})
-		_, _, err := locker("shop", "run-1", "jane").Acquire(t.Context(), slow.Cluster, "source", "a", "b")
+		_, _, err := locker("shop", "run-1", "jane").AcquireAll(t.Context(), source(slow.Cluster, "a", "b"))
 		var held *HeldError
 		if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "joe") {
 			t.Errorf("got %v", err)
@@ -177,7 +182,7 @@ func TestADeadRunIsWaitedOutOnceWithAWord(t *testing.T) {
 		l := locker("shop", "run-1", "jane") // the same run is taken up again
 		l.Waiting = func(what string, holder *HeldError) { told = append(told, what+" "+holder.Host) }
 		start := time.Now()
-		_, held, err := l.Acquire(t.Context(), s.door().Cluster, "source", "a", "b", "c")
+		_, held, err := l.AcquireAll(t.Context(), source(s.door().Cluster, "a", "b", "c"))
 		if took := time.Since(start); err != nil || took < Duration || took > Duration+2*retryIn {
 			t.Errorf("got %v after %s, want %s", err, took, Duration)
 		}
@@ -185,6 +190,43 @@ func TestADeadRunIsWaitedOutOnceWithAWord(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		release(t, held)
+	})
+}
+
+func TestADeadRunCostsOneWaitForBothClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, dst := newServer(), newServer()
+		both := func() []Place {
+			return []Place{source(src.door().Cluster, "a"), {Cluster: dst.door().Cluster, Side: "destination", Namespaces: []string{"b"}}}
+		}
+		_, dead, err := locker("shop", "run-1", "jane").AcquireAll(t.Context(), both()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill(dead)
+		start := time.Now()
+		_, held, err := locker("shop", "run-1", "jane").AcquireAll(t.Context(), both()...)
+		if took := time.Since(start); err != nil || took > Duration+2*retryIn {
+			t.Errorf("got %v after %s", err, took)
+		}
+		release(t, held)
+	})
+}
+
+func TestWhoGetsOnlyOneClusterKeepsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, dst := newServer(), newServer()
+		_, other := take(t, locker("store", "run-2", "joe"), dst.door(), "b")
+		_, _, err := locker("shop", "run-1", "jane").AcquireAll(t.Context(),
+			source(src.door().Cluster, "a"), Place{Cluster: dst.door().Cluster, Side: "destination", Namespaces: []string{"b"}})
+		var held *HeldError
+		if !errors.As(err, &held) || held.What != "namespace b on the destination" {
+			t.Errorf("got %v", err)
+		}
+		if n := len(src.leases(t)); n != 0 {
+			t.Errorf("%d leases on the source", n)
+		}
+		release(t, other)
 	})
 }
 
@@ -217,7 +259,7 @@ func TestAHolderWhoseClockIsWrongLives(t *testing.T) {
 			_, first := take(t, locker("shop", "run-1", "jane"), d, "a")
 			time.Sleep(time.Minute)
 			var held *HeldError
-			if _, _, err := locker("store", "run-2", "joe").Acquire(t.Context(), s.door().Cluster, "source", "a"); !errors.As(err, &held) {
+			if _, _, err := locker("store", "run-2", "joe").AcquireAll(t.Context(), source(s.door().Cluster, "a")); !errors.As(err, &held) {
 				t.Errorf("clock off by %s: got %v", skew, err)
 			}
 			release(t, first)
@@ -296,7 +338,7 @@ func TestALeaseThatSomeoneDeletedOrLabelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		work, held := take(t, locker("shop", "run-1", "jane"), s.door(), "a")
-		key := client.ObjectKey{Namespace: "velero", Name: held.run.name}
+		key := client.ObjectKey{Namespace: "velero", Name: held.on[0].run.name}
 		var l coordinationv1.Lease
 		if err := s.Get(t.Context(), key, &l); err != nil {
 			t.Fatal(err)
@@ -324,7 +366,7 @@ func TestTheLockIsHeldAfterTheWorkWasStoppedUntilItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		ctx, stop := context.WithCancel(t.Context())
-		work, held, err := locker("shop", "run-1", "jane").Acquire(ctx, s.door().Cluster, "source", "a")
+		work, held, err := locker("shop", "run-1", "jane").AcquireAll(ctx, source(s.door().Cluster, "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +376,7 @@ func TestTheLockIsHeldAfterTheWorkWasStoppedUntilItIsReleased(t *testing.T) {
 			t.Error("lost by a stop")
 		}
 		var other *HeldError
-		if _, _, err := locker("store", "run-2", "joe").Acquire(t.Context(), s.door().Cluster, "source", "a"); !errors.As(err, &other) {
+		if _, _, err := locker("store", "run-2", "joe").AcquireAll(t.Context(), source(s.door().Cluster, "a")); !errors.As(err, &other) {
 			t.Errorf("got %v", err)
 		}
 		release(t, held)
@@ -352,7 +394,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		kill(dead)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, _, err := locker("shop", "run-2", "joe").Acquire(ctx, s.door().Cluster, "source", "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := locker("shop", "run-2", "joe").AcquireAll(ctx, source(s.door().Cluster, "a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -21,21 +21,21 @@ func TestARealClusterKeepsTwoRunsApart(t *testing.T) {
 	}
 	c, some := lab.Source.Cluster, strings.ToLower(rand.Text())
 	first, second := locker("first-"+some, "run-1", "jane"), locker("second-"+some, "run-2", "joe")
-	_, held, err := first.Acquire(t.Context(), c, "source", "lock-test-"+some)
+	_, held, err := first.AcquireAll(t.Context(), source(c, "lock-test-"+some))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var other *HeldError
-	if _, _, err := second.Acquire(t.Context(), c, "source", "lock-test-"+some); !errors.As(err, &other) || !strings.HasPrefix(other.Holder, "jane") {
+	if _, _, err := second.AcquireAll(t.Context(), source(c, "lock-test-"+some)); !errors.As(err, &other) || !strings.HasPrefix(other.Holder, "jane") {
 		t.Errorf("got %v", err)
 	}
 	release(t, held)
-	_, held, err = second.Acquire(t.Context(), c, "source", "lock-test-"+some)
+	_, held, err = second.AcquireAll(t.Context(), source(c, "lock-test-"+some))
 	if err != nil {
 		t.Fatal(err)
 	}
 	kill(held)
-	work, held, err := first.Acquire(t.Context(), c, "source", "lock-test-"+some) // waits for the dead one
+	work, held, err := first.AcquireAll(t.Context(), source(c, "lock-test-"+some)) // waits for the dead one
 	if err != nil || work.Err() != nil {
 		t.Fatal(err, work.Err())
 	}

@@ -15,7 +15,7 @@ const defaultPatience = 2 * time.Minute
 
 // renew renews the run's lease until Release. It does not end with the work's
 // context: what a run puts back after it was stopped needs the lock too.
-func (h *Held) renew(ctx context.Context) {
+func (h *hold) renew(ctx context.Context) {
 	defer close(h.done)
 	last, pause := time.Now(), Renew
 	for {
@@ -40,7 +40,7 @@ func (h *Held) renew(ctx context.Context) {
 }
 
 // pause waits; false when the locks are given back meanwhile.
-func (h *Held) pause(d time.Duration) bool {
+func (h *hold) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -51,7 +51,7 @@ func (h *Held) pause(d time.Duration) bool {
 	}
 }
 
-func (h *Held) patience() time.Duration {
+func (h *hold) patience() time.Duration {
 	if h.locker.Patience > 0 {
 		return h.locker.Patience
 	}
@@ -60,7 +60,7 @@ func (h *Held) patience() time.Duration {
 
 // renewOnce writes the time of the renewal. It fails with ErrLost only where
 // the lease was seen in other hands.
-func (h *Held) renewOnce(ctx context.Context) error {
+func (h *hold) renewOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Renew)
 	defer cancel()
 	next := h.run.seen.DeepCopy()

@@ -16,7 +16,7 @@ import (
 // leases are mig's leases of a cluster, by name.
 type leases map[string]*coordinationv1.Lease
 
-func (h *Held) list(ctx context.Context) (leases, error) {
+func (h *hold) list(ctx context.Context) (leases, error) {
 	var found coordinationv1.LeaseList
 	err := h.c.List(ctx, &found, client.InNamespace(h.c.VeleroNamespace), client.MatchingLabels{naming.LabelCreatedBy: naming.CreatedBy})
 	if err != nil {
@@ -60,8 +60,9 @@ func (w watched) moved(l *coordinationv1.Lease) bool {
 }
 
 // waitOut returns when nobody living holds what is wanted, with the leases as
-// they were then.
-func (h *Held) waitOut(ctx context.Context) (leases, error) {
+// they were then. All of them are watched at once before any is taken, so that
+// a dead run that left many claims costs one waiting time.
+func (h *hold) waitOut(ctx context.Context) (leases, error) {
 	seen := map[string]watched{}
 	for {
 		all, err := h.list(ctx)
@@ -80,7 +81,7 @@ func (h *Held) waitOut(ctx context.Context) (leases, error) {
 
 // allFree looks once at everything that is wanted. A lease that has moved since
 // the last look has a living holder.
-func (h *Held) allFree(ctx context.Context, all leases, seen map[string]watched) (bool, error) {
+func (h *hold) allFree(ctx context.Context, all leases, seen map[string]watched) (bool, error) {
 	free := true
 	for _, l := range h.all() {
 		found := all[l.name]
@@ -112,7 +113,7 @@ func (h *Held) allFree(ctx context.Context, all leases, seen map[string]watched)
 	return free, nil
 }
 
-func (h *Held) tell(what string, found *coordinationv1.Lease) {
+func (h *hold) tell(what string, found *coordinationv1.Lease) {
 	if h.locker.Waiting != nil {
 		h.locker.Waiting(what, heldBy(what, found))
 	}
@@ -129,7 +130,7 @@ func good(l *coordinationv1.Lease) time.Duration {
 // expire removes a dead holder's lease, and says whether it is gone. Should the
 // holder live after all, its next renewal finds nothing and it stops; should it
 // just have renewed, ours fails, and the next look sees it move.
-func (h *Held) expire(ctx context.Context, all leases, run *coordinationv1.Lease) (bool, error) {
+func (h *hold) expire(ctx context.Context, all leases, run *coordinationv1.Lease) (bool, error) {
 	err := h.c.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
 	switch {
 	case err == nil:
