@@ -316,6 +316,25 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestABarNeverGoesBackNorBeyondItsEnd(t *testing.T) {
+	now := time.Now()
+	v := &volume{item: "shop/data", since: now}
+	shows := func(done, total int64, want string) {
+		t.Helper()
+		v.update(progress.Amount{Item: v.item, Done: done, Total: total}, now)
+		if got := v.line(10, 80); !strings.Contains(got, want) || ansi.StringWidth(got) > 80 {
+			t.Errorf("at %d of %d: %q, want %q in 80 columns", done, total, got, want)
+		}
+	}
+	shows(0, 0, "waits for its turn")
+	shows(10, 0, "10 B so far")
+	shows(50, 100, " 50% ")
+	shows(30, 100, " 50% ")
+	shows(50, 200, " 25% ") // a copier that still counts
+	shows(300, 200, "100% ")
+	shows(200, 200, "100% ")
+}
+
 func TestNoViewShowsASecret(t *testing.T) {
 	const secret = "AKIAIOSFODNN7EXAMPLE"
 	u := progress.Update{
