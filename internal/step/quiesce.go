@@ -170,9 +170,9 @@ func (n SourceScaledUp) Text() string {
 		text += ", changed by " + n.By
 	}
 	if n.Owner != "" {
-		text += "; it is owned by " + n.Owner + ": pause that operator or scale its object, then run again"
+		return text + "; it is owned by " + n.Owner + ": pause that operator or scale its object, then run the same command again"
 	}
-	return text
+	return text + "; what was copied since then does not count: find out who needs it, then run the same command again"
 }
 
 // Regarding is the workload.
