@@ -15,6 +15,9 @@ import (
 
 const mergePatch = types.MergePatchType
 
+// StepDestinationCleaned is the name of the step DestinationCleaned.
+const StepDestinationCleaned = "DestinationCleaned"
+
 // DestinationCleaned deletes on the destination what the plan's runs made, and
 // nothing else, and ends when no pod of it is left: from then on the source may
 // start. What was there before, what others made since, CustomResourceDefinitions
@@ -23,7 +26,7 @@ func DestinationCleaned(r Run) pipeline.Step { return &destinationCleaned{look: 
 
 type destinationCleaned struct{ look }
 
-func (s *destinationCleaned) Name() string { return "DestinationCleaned" }
+func (s *destinationCleaned) Name() string { return StepDestinationCleaned }
 
 func (s *destinationCleaned) Next(ctx context.Context) (pipeline.Decision, error) {
 	v, err := s.survey(ctx)
@@ -36,7 +39,7 @@ func (s *destinationCleaned) Next(ctx context.Context) (pipeline.Decision, error
 func decideCleaned(v survey) pipeline.Decision {
 	d := pipeline.Decision{Warnings: append(v.changed(), v.staying()...)}
 	remark := func(verdict pipeline.Verdict, say string) pipeline.Decision {
-		d.Verdict, d.Note = verdict, progress.Remark{Why: "DestinationCleaned", Say: say}
+		d.Verdict, d.Note = verdict, progress.Remark{Why: StepDestinationCleaned, Say: say}
 		return d
 	}
 	if todo := v.toDelete(); len(todo) > 0 {

@@ -25,14 +25,17 @@ import (
 // ended. The destination's application is gone before the source's starts, so
 // that never both run; what hangs on the destination's finalizers does not keep
 // the source down. Every step works twice and after a rollback that ended
-// half-way. sourceOnly leaves the destination alone, for when it cannot be reached.
-func RollbackSteps(r Run, sourceOnly bool) []pipeline.Step {
-	source := []pipeline.Step{StagePodsDeleted(r), UnquiesceApplications(r), EnsureUnquiesced(r)}
-	if sourceOnly {
-		return source
-	}
-	steps := append([]pipeline.Step{VeleroWorkStopped(r), DestinationCleaned(r)}, source...)
+// half-way.
+func RollbackSteps(r Run) []pipeline.Step {
+	steps := append([]pipeline.Step{VeleroWorkStopped(r), DestinationCleaned(r)}, RecoverySteps(r)...)
 	return append(steps, DestinationGone(r), RestoresDeleted(r))
+}
+
+// RecoverySteps bring the source up again and leave the destination alone: for
+// a run that failed before anything started there, or whose destination cannot
+// be reached.
+func RecoverySteps(r Run) []pipeline.Step {
+	return []pipeline.Step{StagePodsDeleted(r), UnquiesceApplications(r), EnsureUnquiesced(r)}
 }
 
 // CleanDestination takes back what earlier runs of the plan left on the

@@ -99,14 +99,14 @@ func patchWorkload(ctx context.Context, c client.Client, w quiesce.Workload, cha
 	for range tries {
 		now := quiesce.Workload{Unstructured: &unstructured.Unstructured{}}
 		now.SetGroupVersionKind(w.GroupVersionKind())
-		if err = c.Get(ctx, client.ObjectKeyFromObject(w), now); err != nil {
+		if err = c.Get(ctx, client.ObjectKeyFromObject(w), now.Unstructured); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		ch, needed, e := change(now)
 		if e != nil || !needed {
 			return e
 		}
-		err = c.Patch(ctx, now, client.RawPatch(types.MergePatchType, ch.Patch), client.FieldOwner(naming.CreatedBy))
+		err = c.Patch(ctx, now.Unstructured, client.RawPatch(types.MergePatchType, ch.Patch), client.FieldOwner(naming.CreatedBy))
 		if !apierrors.IsConflict(err) {
 			break
 		}
