@@ -102,7 +102,11 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	d.owner.RunUID = runUID(decideStart(d.o.Kind, last), last)
+	s := decideStart(d.o.Kind, last)
+	d.owner.RunUID = runUID(s, last)
+	if err := d.adopt(s, last); err != nil {
+		return Result{}, err
+	}
 	work, release, err := d.lock(ctx)
 	if err != nil {
 		return Result{}, err
@@ -121,6 +125,30 @@ func runUID(s start, last *record.Run) string {
 		return last.UID
 	}
 	return naming.NewRunUID(rand.Text())
+}
+
+// adopt takes the plan as the last run froze it, where that run goes on or is
+// taken back: a file that was edited since must not change what it works on.
+// How the clusters are reached is the file's: it may be another machine's.
+func (d *driver) adopt(s start, last *record.Run) error {
+	takesBack := d.o.Kind == Rollback && s.way == fresh
+	frozen := record.FrozenPlan(d.owner.PlanName, d.owner.PlanUID, d.o.Text)
+	if s.way != resume && !takesBack || last.Plan.YAML == "" || last.Plan.Digest == frozen.Digest {
+		return nil
+	}
+	p, err := plan.Parse("the plan in the run's record", []byte(last.Plan.YAML))
+	if err != nil {
+		return err
+	}
+	now := d.o.Plan.Plan()
+	p.Spec.Source, p.Spec.Destination = now.Spec.Source, now.Spec.Destination
+	v, problems := p.Validate()
+	if len(problems) > 0 {
+		return fmt.Errorf("the plan in the record of run %s: %s", last.UID, problems[0])
+	}
+	d.o.Say("the plan file was changed since this run began; the run goes on with the plan as it was")
+	d.o.Plan, d.o.Text = v, last.Plan.YAML
+	return nil
 }
 
 func (d *driver) last(ctx context.Context) (*record.Run, error) {
@@ -146,31 +174,34 @@ func (d *driver) lock(ctx context.Context) (context.Context, func(), error) {
 			d.o.Say(fmt.Sprintf("waiting for the lease of a run that has ended to run out: %s, %s", what, holder.Host))
 		},
 	}
-	var to []string
-	for _, ns := range d.o.Plan.SourceNamespaces() {
-		to = append(to, d.o.Plan.DestinationNamespace(ns))
+	var from, to []string
+	for _, ns := range d.namespaces() {
+		from, to = append(from, ns.Source), append(to, ns.Destination)
 	}
-	onSource, source, err := locker.Acquire(ctx, d.o.Source.Cluster, string(progress.OnSource), d.o.Plan.SourceNamespaces()...)
+	work, held, err := locker.AcquireAll(ctx,
+		lock.Place{Cluster: d.o.Source.Cluster, Side: string(progress.OnSource), Namespaces: from},
+		lock.Place{Cluster: d.o.Destination.Cluster, Side: string(progress.OnDestination), Namespaces: to})
 	if err != nil {
 		return nil, nil, err
 	}
-	onBoth, destination, err := locker.Acquire(onSource, d.o.Destination.Cluster, string(progress.OnDestination), to...)
-	if err != nil {
-		d.giveBack(ctx, source)
-		return nil, nil, err
-	}
-	return onBoth, func() { d.giveBack(ctx, destination, source) }, nil
+	return work, func() { d.giveBack(ctx, held) }, nil
 }
 
-// giveBack releases locks, also after ctx has ended.
-func (d *driver) giveBack(ctx context.Context, locks ...*lock.Held) {
+// giveBack releases the locks, also after ctx has ended.
+func (d *driver) giveBack(ctx context.Context, held *lock.Held) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	for _, l := range locks {
-		if err := l.Release(ctx); err != nil {
-			d.o.Say("a lease could not be given back and runs out by itself: " + err.Error())
-		}
+	if err := held.Release(ctx); err != nil {
+		d.o.Say("a lease could not be given back and runs out by itself: " + err.Error())
 	}
+}
+
+func (d *driver) namespaces() []record.Namespace {
+	var out []record.Namespace
+	for _, ns := range d.o.Plan.SourceNamespaces() {
+		out = append(out, record.Namespace{Source: ns, Destination: d.o.Plan.DestinationNamespace(ns)})
+	}
+	return out
 }
 
 func (d *driver) begin(ctx context.Context, s start, last *record.Run) (Result, error) {
@@ -212,6 +243,7 @@ func (d *driver) open(ctx context.Context, w way, last *record.Run) error {
 		Version: version.String(), Started: time.Now(),
 		Plan: record.FrozenPlan(d.owner.PlanName, d.owner.PlanUID, d.o.Text),
 	}
+	r.Plan.Namespaces = d.namespaces()
 	var err error
 	if w == resume {
 		d.journal, err = d.store.Resume(ctx, r)
