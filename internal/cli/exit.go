@@ -145,7 +145,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func explain(err error) failure {
 	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
 	for _, kind := range []func(error, *failure) bool{
-		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, unfinished, failedRun,
+		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, wrongNames, unfinished, failedRun,
 	} {
 		if kind(err, &f) {
 			break
@@ -183,13 +183,13 @@ func ways(err error) string {
 	return run.ways()
 }
 
+// wrongUse is what is known to be wrong before any cluster is asked.
 func wrongUse(err error, f *failure) bool {
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		f.Hint = usage.Hint
-	} else if !is[*discover.NoNamespaceError](err) && !is[*discover.SameClusterError](err) {
+	usage, ok := errors.AsType[*usageError](err)
+	if !ok {
 		return false
 	}
-	f.Code = exitUsage
+	f.Code, f.Hint = exitUsage, usage.Hint
 	return true
 }
 
@@ -270,6 +270,18 @@ func notReached(err error, f *failure) bool {
 		return false
 	}
 	f.Hint = "see whether kubectl gets there: kubectl --context " + reach.Context + " version"
+	return true
+}
+
+func wrongNames(err error, f *failure) bool {
+	switch {
+	case is[*discover.NoNamespaceError](err):
+		f.Hint = "name others with --namespaces"
+	case is[*discover.SameClusterError](err):
+		f.Hint = "name another cluster's context with --src or --dst"
+	default:
+		return false
+	}
 	return true
 }
 

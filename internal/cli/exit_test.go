@@ -50,8 +50,8 @@ func TestEveryKindOfErrorHasItsCodeMessageAndHint(t *testing.T) {
 		{"no plan to be found", &plan.FindError{Dir: "/x"}, 2, "no plan file in /x: name one, or make one with: mig plan create", ""},
 		{"a setting that cannot be used", &config.Error{Where: "color", Err: errors.New("no")}, 2, "color: no", ""},
 		{"an unknown context", &sideError{Side: "source", Err: &cluster.UnknownContextError{Access: cluster.Access{Context: "x"}, Known: []string{"dst", "src"}}}, 2, `source: context "x" is not in the kubeconfig; there are: dst, src`, "see the contexts with: kubectl config get-contexts"},
-		{"a namespace that is not there", &discover.NoNamespaceError{Context: "src", Names: []string{"shpo"}, Near: []string{"shop"}}, 2, "source cluster (context src) has no namespace shpo; it has shop", ""},
-		{"one cluster under two names", &discover.SameClusterError{Source: "a", Destination: "b", UID: "u"}, 2, "contexts a and b are one cluster (its kube-system has the uid u): a migration needs two", ""},
+		{"a namespace that is not there", &discover.NoNamespaceError{Context: "src", Names: []string{"shpo"}, Near: []string{"shop"}}, 1, "source cluster (context src) has no namespace shpo; it has shop", "name others with --namespaces"},
+		{"one cluster under two names", &discover.SameClusterError{Source: "a", Destination: "b", UID: "u"}, 1, "contexts a and b are one cluster (its kube-system has the uid u): a migration needs two", "name another cluster's context with --src or --dst"},
 		{"a cluster that does not answer", &discover.ReachError{
 			Side: "source", Context: "src", Server: "https://10.0.0.1:6443", Reach: discover.Unreachable,
 			Err: &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/version?timeout=1m", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
