@@ -127,11 +127,12 @@ func line(u progress.Update) string {
 	}
 }
 
+// runLine is of the run as a whole: its text names it.
 func runLine(u progress.Update) string {
 	if u.State == progress.Warning {
-		return u.Run + ": warning: " + about("", u.Note)
+		return "warning: " + about("", u.Note)
 	}
-	return u.Run + ": " + said(u.Note)
+	return said(u.Note)
 }
 
 func waitingLine(u progress.Update, since time.Duration) string {
