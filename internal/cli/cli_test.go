@@ -292,12 +292,19 @@ func TestPlanCreateKeepsAFileThatIsThere(t *testing.T) {
 func TestPlanCreateWithForceKeepsTheUID(t *testing.T) {
 	b := newBench(t)
 	wish := b.proposes(proposal(), nil)
-	writePlan(t, "shop.yaml", shopPlan)
-	if code := b.mig("plan", "create", "shop", "--src", "src", "--dst", "dst", "--force"); code != 0 {
-		t.Fatalf("exit %d: %s", code, b.err.String())
-	}
-	if wish.UID != "0123456789abcdef" {
-		t.Errorf("uid %q: what the old plan's runs made could no longer be rolled back", wish.UID)
+	for args, want := range map[string]string{
+		"shop":            "0123456789abcdef",
+		"-f shop.yaml":    "0123456789abcdef",
+		"x -f shop.yaml":  "", // another plan
+		"x -f other.yaml": "",
+	} {
+		writePlan(t, "shop.yaml", shopPlan)
+		if code := b.mig(append(strings.Fields("plan create --src src --dst dst --force"), strings.Fields(args)...)...); code != 0 {
+			t.Fatalf("exit %d: %s", code, b.err.String())
+		}
+		if wish.UID != want {
+			t.Errorf("%s: uid %q, want %q: what the old plan's runs made must stay in reach", args, wish.UID, want)
+		}
 	}
 }
 

@@ -201,12 +201,12 @@ func fileInTheWay(path string) error {
 
 // knownUID is the uid of the plan that is overwritten.
 func (o *planCreateOptions) knownUID() string {
-	if !o.force || o.name == "" {
+	if !o.force || (o.name == "" && o.file == "") {
 		return ""
 	}
 	old, err := plan.Load(o.path(o.name))
-	if err != nil || old.Metadata.Name != o.name {
-		return ""
+	if err != nil || (o.name != "" && old.Metadata.Name != o.name) {
+		return "" // no plan, or another one
 	}
 	return old.Metadata.UID
 }
