@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -380,6 +381,24 @@ func TestRightsAreAskedOnceWhereEverythingIsAllowed(t *testing.T) {
 		if !r.Allowed {
 			t.Errorf("%+v is not allowed", r)
 		}
+	}
+}
+
+func TestWhatIsAllowedEverywhereIsNotAskedForEachNamespace(t *testing.T) {
+	asked := 0
+	var mu sync.Mutex
+	c := newCluster(t, "src", interceptor.Funcs{Create: allow(func(a authorizationv1.ResourceAttributes) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		return a.Resource != "*"
+	})})
+	wanted := sourceRights([]string{"a", "b", "c"}, "velero")
+	if _, err := askRights(t.Context(), c, wanted); err != nil {
+		t.Fatal(err)
+	}
+	if most := 1 + len(everywhere(wanted)); asked != most {
+		t.Errorf("asked %d times, want %d", asked, most)
 	}
 }
 

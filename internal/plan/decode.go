@@ -18,12 +18,12 @@ import (
 // Bounds of what a file may make the parser do. The parser recurses, and a
 // stack that overflows cannot be recovered from.
 const (
-	maxDepth     = 32        // brackets within brackets
-	maxColumn    = 256       // of what opens a block
-	maxMarks     = 4         // anchors and tags in a row
-	maxMarksLine = 16        // dashes, anchors and tags in a line
-	maxLine      = 4096      // bytes: the scanner's time grows with their square
-	maxValues    = 1_000_000 // values after aliases are followed
+	maxDepth     = 32      // brackets within brackets
+	maxColumn    = 256     // of what opens a block
+	maxMarks     = 4       // anchors and tags in a row
+	maxMarksLine = 16      // dashes, anchors and tags in a line
+	maxLine      = 4096    // bytes: the scanner's time grows with their square
+	maxAliased   = 100_000 // values that aliases stand for
 )
 
 // positions tells where each field stands, by its path.
@@ -71,7 +71,8 @@ type decoder struct {
 	at       positions
 	problems []Problem
 	anchors  map[string]ast.Node
-	values   int
+	aliases  int // within how many aliases we are
+	aliased  int // values read through aliases
 }
 
 func (d *decoder) problem(path string, pos Position, format string, args ...any) {
@@ -227,14 +228,12 @@ func (d *decoder) position(n ast.Node) Position {
 
 // value fills into from a node. Nothing (a null) leaves it as it is.
 func (d *decoder) value(path string, n ast.Node, into reflect.Value) {
-	n = d.follow(path, n)
-	if n == nil || n.Type() == ast.NullType || n.Type() == ast.CommentType {
-		return
+	if _, isAlias := n.(*ast.AliasNode); isAlias {
+		d.aliases++
+		defer func() { d.aliases-- }()
 	}
-	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
-			d.problem(path, d.position(n), "more than %d values: no plan is that large", maxValues)
-		}
+	n = d.follow(path, n)
+	if n == nil || n.Type() == ast.NullType || n.Type() == ast.CommentType || d.isBomb(path, n) {
 		return
 	}
 	switch into.Kind() {
@@ -250,6 +249,17 @@ func (d *decoder) value(path string, n ast.Node, into reflect.Value) {
 	default:
 		d.scalar(path, n, into)
 	}
+}
+
+// isBomb counts what aliases stand for: a small file can mean a huge plan.
+func (d *decoder) isBomb(path string, n ast.Node) bool {
+	if d.aliases > 0 {
+		d.aliased++
+	}
+	if d.aliased == maxAliased+1 {
+		d.problem(path, d.position(n), "aliases stand for more than %d values: no plan is that large", maxAliased)
+	}
+	return d.aliased > maxAliased
 }
 
 // follow takes anchors, aliases and tags off a node.
@@ -416,6 +426,9 @@ func (d *decoder) items(path string, n ast.Node, into reflect.Value) {
 		field := fmt.Sprintf("%s[%d]", path, i)
 		d.at[field] = d.position(item)
 		d.value(field, item, out.Index(i))
+		if d.aliased > maxAliased {
+			return
+		}
 	}
 	into.Set(out)
 }

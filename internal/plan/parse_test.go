@@ -130,6 +130,7 @@ func TestParseRefusesBombs(t *testing.T) {
 		"many lines of anchors":    strings.Repeat("a: "+strings.Repeat("&a ", 1300)+"\n", 1000),
 		"many lines of brackets":   "spec: " + strings.Repeat("[\n", 100_000),
 		"blocks within blocks":     steps(1400),
+		"one long list many times": "kind: MigrationPlan\nspec:\n  volumes:\n  - accessModes: &m [" + strings.Repeat("x,", 1900) + "x]\n" + strings.Repeat("  - accessModes: *m\n", 5000),
 		"an anchor within itself":  "kind: MigrationPlan\nspec: &a {namespaces: [*a]}",
 		"zero bytes":               "kind: \x00",
 		"nothing":                  "",

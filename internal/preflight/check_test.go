@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -506,5 +507,22 @@ rules:
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAThousandNamespacesAreJudged(t *testing.T) {
+	w := newWorld()
+	for i := range 5000 {
+		ns := fmt.Sprintf("ns-%d", i/5)
+		if i%5 == 0 {
+			w.plan.Spec.Namespaces = append(w.plan.Spec.Namespaces, plan.Namespace{Name: ns})
+			w.src.Namespaces = append(w.src.Namespaces, discover.Namespace{Name: ns, Phase: "Active"})
+		}
+		c := discover.Claim{Namespace: ns, Name: fmt.Sprintf("data-%d", i%5), Phase: "Bound", StorageClass: "gp2"}
+		w.src.Claims = append(w.src.Claims, c)
+		w.plan.Spec.Volumes = append(w.plan.Spec.Volumes, plan.Volume{Claim: c.Key(), StorageClass: "gp2", Action: plan.Copy})
+	}
+	if conditions := w.check(t); !Ready(conditions) {
+		t.Errorf("blocked by %+v", Blocking(conditions))
 	}
 }

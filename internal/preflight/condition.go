@@ -70,6 +70,22 @@ type look struct {
 	spec plan.Spec
 	src  discover.SourceFacts
 	dst  discover.DestinationFacts
+
+	claims map[string]discover.Claim // of the source, by namespace/name
+	copied []discover.Claim          // those of them whose data the plan copies
+}
+
+func newLook(v plan.Valid, src discover.SourceFacts, dst discover.DestinationFacts) look {
+	l := look{plan: v, spec: v.Plan().Spec, src: src, dst: dst, claims: map[string]discover.Claim{}}
+	for _, c := range src.Claims {
+		l.claims[c.Key()] = c
+	}
+	for _, vol := range v.Copied() {
+		if c, ok := l.claims[vol.Claim]; ok {
+			l.copied = append(l.copied, c)
+		}
+	}
+	return l
 }
 
 // check is one question to the facts: all the conditions that it finds.
@@ -82,7 +98,7 @@ func checks() []check {
 
 // Check gives every condition of a plan, in a fixed order; the last one is Ready.
 func Check(v plan.Valid, src discover.SourceFacts, dst discover.DestinationFacts) []Condition {
-	l := look{plan: v, spec: v.Plan().Spec, src: src, dst: dst}
+	l := newLook(v, src, dst)
 	var out []Condition
 	for _, check := range checks() {
 		for _, c := range check(l) {

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/internal/discover"
@@ -102,7 +101,7 @@ func agentOnNodes(l look) []Condition {
 		return nil
 	}
 	var claims, nodes []string
-	for _, c := range copied(l) {
+	for _, c := range l.copied {
 		for _, m := range c.Running() {
 			if !agent.ReadyOn(m.Node) {
 				claims = append(claims, fmt.Sprintf("%s (pod %s on %s)", c.Key(), m.Pod, m.Node))
@@ -269,16 +268,4 @@ func tooOld(l look) []Condition {
 func minor(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
-}
-
-// copied are the claims of the source whose data the plan copies.
-func copied(l look) []discover.Claim {
-	var out []discover.Claim
-	for _, v := range l.plan.Copied() {
-		i := slices.IndexFunc(l.src.Claims, func(c discover.Claim) bool { return c.Key() == v.Claim })
-		if i >= 0 {
-			out = append(out, l.src.Claims[i])
-		}
-	}
-	return out
 }

@@ -50,9 +50,13 @@ func actionsChosen(l look) []Condition {
 }
 
 func notInPlan(l look) []Condition {
+	planned := map[string]bool{}
+	for _, v := range l.spec.Volumes {
+		planned[v.Claim] = true
+	}
 	var names []string
 	for _, c := range l.src.Claims {
-		if !slices.ContainsFunc(l.spec.Volumes, func(v plan.Volume) bool { return v.Claim == c.Key() }) {
+		if !planned[c.Key()] {
 			names = append(names, c.Key())
 		}
 	}
@@ -66,25 +70,17 @@ func vanished(l look) []Condition {
 	}
 	var names []string
 	for _, v := range l.spec.Volumes {
-		if _, ok := claimOf(l, v); !ok && v.Action != plan.Skip {
+		if _, ok := l.claims[v.Claim]; !ok && v.Action != plan.Skip {
 			names = append(names, v.Claim)
 		}
 	}
 	return found(Error, ClaimVanished, "ClaimVanished", names, "in the plan and not on the source: %s", "take them out of the plan's volumes, or find out who deleted them")
 }
 
-func claimOf(l look, v plan.Volume) (discover.Claim, bool) {
-	i := slices.IndexFunc(l.src.Claims, func(c discover.Claim) bool { return c.Key() == v.Claim })
-	if i < 0 {
-		return discover.Claim{}, false
-	}
-	return l.src.Claims[i], true
-}
-
 // unusable finds copied volumes that Velero would leave out without an error.
 func unusable(l look) []Condition {
 	var unbound, deleted, block, hostPath []string
-	for _, c := range copied(l) {
+	for _, c := range l.copied {
 		switch {
 		case c.Terminating:
 			deleted = append(deleted, c.Key())
@@ -146,7 +142,7 @@ func classNames(f discover.Facts) string {
 func sizes(l look) []Condition {
 	var small []string
 	for _, v := range l.plan.Copied() {
-		c, ok := claimOf(l, v)
+		c, ok := l.claims[v.Claim]
 		if ok && isSmaller(v.Destination.Size, c.Capacity) {
 			small = append(small, fmt.Sprintf("%s (%s, was %s)", v.Claim, v.Destination.Size, c.Capacity))
 		}

@@ -124,7 +124,7 @@ func exceptMounts(l look) []Condition {
 		if by == "" {
 			continue
 		}
-		for _, c := range copied(l) {
+		for _, c := range l.copied {
 			if c.Namespace == p.Namespace && slices.ContainsFunc(c.MountedBy, func(m discover.Mounter) bool { return m.Pod == p.Name && !m.Finished() }) {
 				names = append(names, fmt.Sprintf("%s (pod %s mounts %s)", by, p.Name, c.Name))
 			}
