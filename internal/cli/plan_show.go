@@ -75,7 +75,7 @@ func (o *planShowOptions) showTables(v plan.Valid, path string) error {
 	for _, vol := range p.Spec.Volumes {
 		volumes.Rows = append(volumes.Rows, []string{
 			vol.Claim, orDash(vol.Capacity), orDash(vol.StorageClass), orWord(string(vol.Action), "choose!"),
-			orDash(v.DestinationClass(vol)), shortModes(orSame(vol.Destination.AccessModes, vol.AccessModes)),
+			classThere(v, vol), orDash(shortModes(orSame(vol.Destination.AccessModes, vol.AccessModes))),
 		})
 	}
 	tables := []render.Table{head, namespaces, volumes}
@@ -83,6 +83,14 @@ func (o *planShowOptions) showTables(v plan.Valid, path string) error {
 		tables = append(tables, accepted)
 	}
 	return o.writeAll(tables)
+}
+
+// classThere is the class of a copied claim on the destination.
+func classThere(v plan.Valid, vol plan.Volume) string {
+	if vol.Action != plan.Copy {
+		return "-"
+	}
+	return orWord(v.DestinationClass(vol), "(default)")
 }
 
 func acceptedTable(accepted []plan.Accept) render.Table {

@@ -50,7 +50,7 @@ func newPalette(w io.Writer, colour bool) palette {
 // sign is a state's mark and style.
 func (p palette) sign(s progress.State) (string, lipgloss.Style) {
 	switch s {
-	case progress.Done, progress.Skipped, progress.RunFinish:
+	case progress.Done, progress.Skipped:
 		return "✓", p.good
 	case progress.Failed:
 		return "✗", p.bad

@@ -38,7 +38,10 @@ func (l *Lines) Emit(u progress.Update) {
 	case progress.Started, progress.Waiting:
 		l.wait(u)
 		return
-	case progress.Done, progress.Skipped, progress.Blocked, progress.Failed, progress.RunFinish:
+	case progress.RunFinish: // the command's own last words say it
+		l.rest()
+		return
+	case progress.Done, progress.Skipped, progress.Blocked, progress.Failed:
 		l.rest()
 	}
 	l.print(u.Time, l.within(u)+line(u))

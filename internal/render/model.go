@@ -54,7 +54,7 @@ func (m *model) apply(u progress.Update) {
 		m.applyAmounts(u)
 	}
 	switch u.State {
-	case progress.Happened, progress.Warning, progress.Stalled, progress.Blocked, progress.Failed, progress.RunStart, progress.RunFinish:
+	case progress.Happened, progress.Warning, progress.Stalled, progress.Blocked, progress.Failed, progress.RunStart:
 		m.happened(u)
 	}
 }

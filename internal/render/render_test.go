@@ -93,6 +93,7 @@ func play(v progress.Sink, seen func(moment string)) {
 	seen("copied")
 	time.Sleep(27 * time.Second)
 	emit(4, progress.Failed, remark("StageRestoreCreatedFailed", "Velero restore mig-shop-k3x7-stage: PartiallyFailed: claim shop-prod/uploads was not restored", progress.Ref{}), 27*time.Second)
+	emit(0, progress.RunFinish, remark("MigrationFailed", "step StageRestoreCreated failed; the source is down", progress.Ref{}), 0)
 }
 
 // utc makes the clock of a bubble the same on every machine.
