@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
@@ -261,6 +262,9 @@ func denied(err error, f *failure) bool {
 	}
 	f.Code = exitDenied
 	f.Hint = "ask the cluster's administrator for the right, then run the same command again"
+	if apierrors.IsUnauthorized(err) {
+		f.Hint = "the kubeconfig's credentials are wrong or expired: log in again, then run the same command again"
+	}
 	return true
 }
 

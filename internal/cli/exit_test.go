@@ -59,7 +59,7 @@ func TestEveryKindOfErrorHasItsCodeMessageAndHint(t *testing.T) {
 		{"a part that we may not see", &discover.PartError{Side: "source", Context: "src", Part: "claims", Denied: true, Err: errors.New("no")}, 4, "source cluster (context src): claims: no", "ask the cluster's administrator for the right, then run the same command again"},
 		{"a malformed kubeconfig", &cluster.KubeconfigError{Access: cluster.Access{Context: "x"}, Err: errors.New("yaml: line 3")}, 2, `kubeconfig for context "x": yaml: line 3`, "see what kubectl makes of it with: kubectl config view"},
 		{"something left out", &incompleteError{Left: []string{"claim shop/a: not restored"}}, 3, "finished, but not everything was taken along:\nclaim shop/a: not restored", ""},
-		{"credentials refused", apierrors.NewUnauthorized("Unauthorized"), 4, "Unauthorized", "ask the cluster's administrator for the right, then run the same command again"},
+		{"credentials refused", apierrors.NewUnauthorized("Unauthorized"), 4, "Unauthorized", "the kubeconfig's credentials are wrong or expired: log in again, then run the same command again"},
 		{"a right refused in a step", stopped(&pipeline.FailedError{Step: "Quiesce", Err: apierrors.NewForbidden(deployments, "web", errors.New("no patch"))}), 4, `step Quiesce: deployments.apps "web" is forbidden: no patch; the source runs again as before`, "ask the cluster's administrator for the right, then run the same command again"},
 		{"a plan that is not ready", &blockedError{Message: "not ready", Hint: "settle"}, 10, "not ready", "settle"},
 		{"a plan that is not ready for want of rights", &blockedError{Message: "not ready", Denied: true}, 4, "not ready", ""},

@@ -63,7 +63,7 @@ EXIT STATUS
 			o.source.VeleroNamespace, o.destination.VeleroNamespace = velero, velero
 			var err error
 			if o.namespaces, err = parseNamespaces(namespaces); err != nil {
-				return withHelp(cmd, fmt.Errorf("--namespaces: %w", err))
+				return withHelp(cmd, err)
 			}
 			if o.settings, err = f.config(cmd); err != nil {
 				return err
@@ -228,7 +228,7 @@ type createdPlan struct {
 func (o *planCreateOptions) show(path string, got *discover.Proposal) error {
 	format := render.Format(o.output)
 	err := render.Print(o.streams.Out, format, o.streams.outWidth(), createdPlan{File: path, Proposal: got}, func() render.Table {
-		return claimsTable(got.Claims)
+		return claimsTable(got.Claims, o.streams.outWidth())
 	})
 	if err != nil || format != render.FormatTable {
 		return err

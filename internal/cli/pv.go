@@ -19,8 +19,9 @@ func newPVCommand(f *Factory) *cobra.Command {
 	return group(cmd)
 }
 
-// claimsTable is what a person wants of claims first.
-func claimsTable(rows []discover.Row) render.Table {
+// claimsTable is what a person wants of claims first. On a terminal, what is
+// as it should be for all of them is not worth a column.
+func claimsTable(rows []discover.Row, width int) render.Table {
 	t := render.Table{
 		Columns: []string{"CLAIM", "PHASE", "CAPACITY", "USED", "CLASS", "MODES", "ACTION", "NEW CLASS", "STATE", "WHY"},
 		Empty:   "No claims in these namespaces.",
@@ -30,6 +31,9 @@ func claimsTable(rows []discover.Row) render.Table {
 			r.Claim, r.Phase, orDash(r.Capacity), orDash(r.Used), orDash(r.StorageClass), orDash(shortModes(r.AccessModes)),
 			orWord(r.Action, "choose!"), orDash(r.DestinationClass), orDash(r.State), r.Why,
 		})
+	}
+	if width > 0 {
+		return t.Without(map[string]string{"PHASE": "Bound", "STATE": discover.Planned})
 	}
 	return t
 }

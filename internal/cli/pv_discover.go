@@ -101,7 +101,7 @@ type discoveredClaims struct {
 func (o *pvDiscoverOptions) show(path string, got *discover.Proposal) error {
 	format := render.Format(o.output)
 	object := discoveredClaims{Plan: got.Plan.Metadata.Name, Claims: got.Claims, Notes: got.Notes}
-	err := render.Print(o.streams.Out, format, o.streams.outWidth(), object, func() render.Table { return claimsTable(got.Claims) })
+	err := render.Print(o.streams.Out, format, o.streams.outWidth(), object, func() render.Table { return claimsTable(got.Claims, o.streams.outWidth()) })
 	if err != nil || format != render.FormatTable {
 		return err
 	}

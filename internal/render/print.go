@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -61,8 +62,28 @@ func Print(w io.Writer, f Format, width int, object any, table func() Table) err
 	}
 }
 
-// Write prints the table. Where it is wider than width, its last column wraps;
-// names in the other columns are never cut.
+// Without is the table without those columns that say the same word in every
+// row: what is so everywhere need not take room on a terminal.
+func (t Table) Without(words map[string]string) Table {
+	out := t
+	for column, word := range words {
+		i := slices.Index(out.Columns, column)
+		if i < 0 || slices.ContainsFunc(out.Rows, func(row []string) bool { return row[i] != word }) {
+			continue
+		}
+		without := func(cells []string) []string { return slices.Delete(slices.Clone(cells), i, i+1) }
+		rows := make([][]string, 0, len(out.Rows))
+		for _, row := range out.Rows {
+			rows = append(rows, without(row))
+		}
+		out.Columns, out.Rows = without(out.Columns), rows
+	}
+	return out
+}
+
+// Write prints the table. Where it is wider than width, its last column wraps,
+// and where the others alone are wider, each row becomes a block of lines.
+// Names are never cut.
 func (t Table) Write(w io.Writer, width int) error {
 	if len(t.Rows) == 0 {
 		if t.Empty == "" {
@@ -73,6 +94,11 @@ func (t Table) Write(w io.Writer, width int) error {
 	}
 	widths := t.widths()
 	var out strings.Builder
+	if total(widths[:len(widths)-1])+len(gap)*(len(widths)-2) > width && width > 0 {
+		t.writeBlocks(&out, width)
+		_, err := io.WriteString(w, out.String())
+		return err
+	}
 	for _, row := range append([][]string{t.Columns}, t.Rows...) {
 		writeRow(&out, row, widths, width)
 	}
@@ -88,6 +114,30 @@ func (t Table) widths() []int {
 		}
 	}
 	return widths
+}
+
+func total(widths []int) int {
+	sum := 0
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+// writeBlocks writes each cell on a line of its own, behind its column's name.
+func (t Table) writeBlocks(out *strings.Builder, width int) {
+	names := 0
+	for _, c := range t.Columns {
+		names = max(names, ansi.StringWidth(c))
+	}
+	for i, row := range t.Rows {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		for j, cell := range row {
+			writeRow(out, []string{t.Columns[j], cell}, []int{names, 0}, max(width, names+len(gap)+narrowestText))
+		}
+	}
 }
 
 func writeRow(out *strings.Builder, row []string, widths []int, width int) {

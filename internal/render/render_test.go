@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -334,6 +335,29 @@ func TestABarNeverGoesBackNorBeyondItsEnd(t *testing.T) {
 	shows(50, 200, " 25% ") // a copier that still counts
 	shows(300, 200, "200 B in 0s")
 	shows(200, 200, "200 B in 0s")
+}
+
+func TestATableWiderThanTheTerminalBecomesBlocks(t *testing.T) {
+	table := Table{
+		Columns: []string{"CLAIM", "CLASS", "WHY"},
+		Rows:    [][]string{{"shop/data", "gold", "no class of this name"}, {"shop/a-claim-with-a-long-name", "silver", "same provisioner"}},
+	}
+	var out bytes.Buffer
+	if err := table.Write(&out, 30); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "table-blocks.golden", out.String())
+}
+
+func TestColumnsThatSayTheSameEverywhereAreLeftOut(t *testing.T) {
+	table := Table{Columns: []string{"CLAIM", "PHASE", "STATE"}, Rows: [][]string{{"a", "Bound", "planned"}, {"b", "Bound", "new"}}}
+	got := table.Without(map[string]string{"PHASE": "Bound", "STATE": "planned"})
+	if want := (Table{Columns: []string{"CLAIM", "STATE"}, Rows: [][]string{{"a", "planned"}, {"b", "new"}}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if len(table.Rows[0]) != 3 {
+		t.Error("the table itself was changed")
+	}
 }
 
 func TestNoViewShowsASecret(t *testing.T) {
