@@ -70,6 +70,7 @@ if you do not like the result.`,
 		newCompletionCommand(f),
 		newVersionCommand(f, runVersion),
 		newExitCodesTopic(),
+		newJSONTopic(),
 	)
 	return group(cmd)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/record"
+	"github.com/mig-cli/mig/internal/render"
 )
 
 // bench is a mig in an empty working directory, with no cluster behind it.
@@ -689,4 +691,26 @@ func TestTheSettingsFileIsRead(t *testing.T) {
 	writePlan(t, path, "output: json\n")
 	b.env["MIG_CONFIG"] = path
 	b.wants(t, b.mig("version"), 0, `"go":`, "")
+}
+
+func TestTheHelpOnJSONNamesEveryFieldThatIsPrinted(t *testing.T) {
+	b := newBench(t)
+	b.mig("help", "json")
+	help := b.out.String()
+	for _, object := range []any{render.ProgressLine{}, render.MessageLine{}, runSummary{}, stepSummary{}, progress.Ref{}, progress.Amount{}, failure{}} {
+		for field := range reflect.TypeOf(object).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !strings.Contains(help, name) && name != "code" && name != "hint" { // told by mig help exit-codes
+				t.Errorf("%T: %s is not in the help", object, name)
+			}
+		}
+	}
+	for _, state := range []progress.State{
+		progress.Started, progress.Waiting, progress.Stalled, progress.Happened, progress.Warning, progress.Done,
+		progress.Skipped, progress.Blocked, progress.Failed, progress.RunStart, progress.RunFinish,
+	} {
+		if !strings.Contains(help, string(state)) {
+			t.Errorf("state %s is not in the help", state)
+		}
+	}
 }
