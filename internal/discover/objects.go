@@ -105,8 +105,8 @@ func listableKinds(d kindLister) ([]schema.GroupVersionKind, error) {
 // isMadeByCluster names the kinds that a cluster writes by itself and that a
 // restore leaves out or that harm none.
 func isMadeByCluster(group, resource string) bool {
-	switch {
-	case resource == "events", resource == "endpoints", resource == "endpointslices", resource == "controllerrevisions":
+	switch resource {
+	case "events", "endpoints", "endpointslices", "controllerrevisions":
 		return true
 	default:
 		return group == "metrics.k8s.io" || group == "custom.metrics.k8s.io" || group == "packages.operators.coreos.com"

@@ -96,7 +96,6 @@ func wrongName(name string) string {
 type sides struct {
 	source      SourceFacts
 	destination Facts
-	all         []Namespace // of the source, where none were asked for
 }
 
 // Propose makes a plan from what both clusters hold. Errors: *ReachError,

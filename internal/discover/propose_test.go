@@ -208,7 +208,7 @@ func TestProposeRefusesWhatCannotBeMigrated(t *testing.T) {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
 
-	same := cluster.Destination{Cluster: src.Cluster}
+	same := cluster.Destination(src)
 	var sameCluster *SameClusterError
 	if _, err = Propose(t.Context(), src, same, Wish{}); !errors.As(err, &sameCluster) {
 		t.Errorf("one cluster for both: %v", err)

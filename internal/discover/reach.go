@@ -66,8 +66,7 @@ func reach(ctx context.Context, c *cluster.Cluster) (version string, r Reach, er
 // explained takes off the address, which every message names already, and says
 // how long was waited.
 func explained(err error) error {
-	var asked *url.Error
-	if errors.As(err, &asked) {
+	if asked, ok := errors.AsType[*url.Error](err); ok {
 		err = asked.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

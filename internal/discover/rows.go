@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -59,9 +60,7 @@ func copyOf(p *plan.Plan) *plan.Plan {
 	out := *p
 	out.Spec.Volumes = slices.Clone(p.Spec.Volumes)
 	out.Spec.StorageClasses = make(map[string]string, len(p.Spec.StorageClasses))
-	for from, to := range p.Spec.StorageClasses {
-		out.Spec.StorageClasses[from] = to
-	}
+	maps.Copy(out.Spec.StorageClasses, p.Spec.StorageClasses)
 	return &out
 }
 

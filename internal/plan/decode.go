@@ -403,8 +403,8 @@ func unknownField(field, key string, t reflect.Type) string {
 
 func fieldNames(t reflect.Type) []string {
 	names := make([]string, 0, t.NumField())
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "" {
 			names = append(names, name)
 		}

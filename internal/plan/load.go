@@ -74,8 +74,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // bare takes the path off an error of the operating system: the message that
 // it ends up in names the file already.
 func bare(err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

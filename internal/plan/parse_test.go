@@ -72,8 +72,7 @@ func TestParseTellsMistakesWithTheirPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(sound, c.old, c.new, 1)
 			_, err := Parse("p.yaml", []byte(file))
-			var loadErr *LoadError
-			if !errors.As(err, &loadErr) {
+			if _, ok := errors.AsType[*LoadError](err); !ok {
 				t.Fatalf("got %v, want a LoadError", err)
 			}
 			if err.Error() != c.want {
@@ -142,8 +141,7 @@ func TestParseRefusesBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("p.yaml", []byte(file))
-			var loadErr *LoadError
-			if !errors.As(err, &loadErr) {
+			if _, ok := errors.AsType[*LoadError](err); !ok {
 				t.Errorf("got %v, want a LoadError", err)
 			}
 		})
@@ -185,9 +183,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("fuzz.yaml", data)
-		var loadErr *LoadError
 		if err != nil {
-			if !errors.As(err, &loadErr) {
+			if _, ok := errors.AsType[*LoadError](err); !ok {
 				t.Fatalf("got %T, want a LoadError", err)
 			}
 			return

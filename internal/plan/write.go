@@ -44,7 +44,7 @@ func writeFile(path string, data []byte, overwrite bool) error {
 	if err != nil {
 		return fmt.Errorf("plan file %s: %w", path, bare(err))
 	}
-	defer os.Remove(tmp.Name()) // after a rename there is nothing left to remove
+	defer func() { _ = os.Remove(tmp.Name()) }() // after a rename there is nothing left to remove
 	_, err = tmp.Write(data)
 	if err == nil {
 		err = tmp.Chmod(0o644)

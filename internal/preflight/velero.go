@@ -210,7 +210,7 @@ func accessModes(l look) []Condition {
 }
 
 func passwordShared(l look) []Condition {
-	both := l.src.Facts.Reach == discover.Reached && l.dst.Facts.Reach == discover.Reached
+	both := l.src.Reach == discover.Reached && l.dst.Reach == discover.Reached
 	if !both || l.src.HasGap(discover.PartRepository) || l.dst.HasGap(discover.PartRepository) || len(l.plan.Copied()) == 0 {
 		return nil
 	}
