@@ -455,6 +455,18 @@ func TestUnreachableClustersGiveNoFurtherFindings(t *testing.T) {
 	}
 }
 
+func TestAClusterWithoutVeleroIsToldOnce(t *testing.T) {
+	w := newWorld()
+	w.dst.Velero = discover.Velero{Namespace: "velero"}
+	var got []string
+	for _, c := range Blocking(w.check(t)) {
+		got = append(got, c.Type)
+	}
+	if want := []string{DestinationVeleroReady}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestAPlanWithoutVolumesNeedsNoNodeAgent(t *testing.T) {
 	w := newWorld()
 	w.plan.Spec.Volumes, w.src.Claims = nil, nil

@@ -69,10 +69,14 @@ func veleroReady(kind, side string, f discover.Facts) []Condition {
 	return []Condition{required(kind, "", p)}
 }
 
+// lacksVelero: where Velero is not there at all, that is told once, and not also
+// of each of its parts.
+func lacksVelero(f discover.Facts) bool { return !f.HasGap(discover.PartVelero) && !f.Velero.Server.Found }
+
 // agentReady asks for node-agent where volumes are copied: without volumes a
 // migration needs none.
 func agentReady(l look, kind, side string, f discover.Facts) []Condition {
-	if f.Reach != discover.Reached || f.HasGap(discover.PartNodeAgent) || len(l.plan.Copied()) == 0 {
+	if f.Reach != discover.Reached || f.HasGap(discover.PartNodeAgent) || len(l.plan.Copied()) == 0 || lacksVelero(f) {
 		return nil
 	}
 	a, ns := f.Velero.NodeAgent, f.Velero.Namespace
@@ -117,7 +121,7 @@ func agentOnNodes(l look) []Condition {
 }
 
 func storageAvailable(l look, kind, side string, f discover.Facts) []Condition {
-	if f.Reach != discover.Reached || f.HasGap(discover.PartLocations) {
+	if f.Reach != discover.Reached || f.HasGap(discover.PartLocations) || lacksVelero(f) {
 		return nil
 	}
 	name, ns := l.spec.Storage.Location, f.Velero.Namespace
@@ -211,7 +215,7 @@ func accessModes(l look) []Condition {
 
 func passwordShared(l look) []Condition {
 	both := l.src.Reach == discover.Reached && l.dst.Reach == discover.Reached
-	if !both || l.src.HasGap(discover.PartRepository) || l.dst.HasGap(discover.PartRepository) || len(l.plan.Copied()) == 0 {
+	if !both || lacksVelero(l.src.Facts) || lacksVelero(l.dst.Facts) || l.src.HasGap(discover.PartRepository) || l.dst.HasGap(discover.PartRepository) || len(l.plan.Copied()) == 0 {
 		return nil
 	}
 	const secret = "velero-repo-credentials"
