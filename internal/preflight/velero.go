@@ -71,7 +71,9 @@ func veleroReady(kind, side string, f discover.Facts) []Condition {
 
 // lacksVelero: where Velero is not there at all, that is told once, and not also
 // of each of its parts.
-func lacksVelero(f discover.Facts) bool { return !f.HasGap(discover.PartVelero) && !f.Velero.Server.Found }
+func lacksVelero(f discover.Facts) bool {
+	return !f.HasGap(discover.PartVelero) && !f.Velero.Server.Found
+}
 
 // agentReady asks for node-agent where volumes are copied: without volumes a
 // migration needs none.
