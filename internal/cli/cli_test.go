@@ -349,7 +349,7 @@ func TestPlanValidateTellsWhetherThePlanCanRun(t *testing.T) {
 		code := b.mig("plan", "validate", "shop")
 		b.wants(t, code, 10,
 			"the destination has no class fast\n\nWHAT TO DO\n✗ StorageClassMissing → choose another in spec.storageClasses\n",
-			"mig: error: plan shop is not ready: StorageClassMissing\nmig: hint: settle what is marked ✗, then: mig plan validate shop")
+			"mig: error: plan shop is not ready:\nmig: error: the destination has no class fast\nmig: hint: settle what is marked ✗, then: mig plan validate shop")
 	})
 	t.Run("as JSON", func(t *testing.T) {
 		b := newBench(t)
@@ -363,11 +363,11 @@ func TestPlanValidateTellsWhetherThePlanCanRun(t *testing.T) {
 	})
 	t.Run("rights alone that we lack are exit 4", func(t *testing.T) {
 		b := newBench(t)
-		lacking := preflight.Condition{Type: preflight.SourceRights, Category: preflight.Required, Status: preflight.False, Hint: "kind: Role\nrules: []\n"}
+		lacking := preflight.Condition{Type: preflight.SourceRights, Category: preflight.Required, Status: preflight.False, Message: "we may not patch", Hint: "kind: Role\nrules: []\n"}
 		b.finds(ready, lacking)
 		writePlan(t, "shop.yaml", shopPlan)
 		code := b.mig("plan", "validate")
-		b.wants(t, code, 4, "✗ SourceRightsGranted → kind: Role\nrules: []\n", "plan shop is not ready: SourceRightsGranted\n")
+		b.wants(t, code, 4, "✗ SourceRightsGranted → kind: Role\nrules: []\n", "plan shop is not ready:\nmig: error: we may not patch\n")
 		b.finds(lacking, missing)
 		if code := b.mig("plan", "validate"); code != 10 {
 			t.Errorf("with more than rights: exit %d", code)
@@ -609,11 +609,24 @@ func TestStatusTellsWhereTheLastRunIs(t *testing.T) {
 	})
 }
 
+func TestARunThatCannotBeginSaysWhatThePlanLacks(t *testing.T) {
+	b := newBench(t)
+	b.runs(migrate.Result{}, errors.New("namespaces velero not found"))
+	b.finds(preflight.Condition{Type: "VeleroReady", Category: preflight.Required, Status: preflight.False, Message: "no Velero in namespace velero of the source"})
+	writePlan(t, "shop.yaml", shopPlan)
+	code := b.mig("migrate")
+	b.wants(t, code, 10, "", "mig: error: plan shop is not ready:\nmig: error: no Velero in namespace velero of the source\nmig: hint: see all of it with: mig plan validate shop\n")
+	b.finds(preflight.Condition{Type: preflight.ReadyType, Category: preflight.Required, Status: preflight.True})
+	code = b.mig("migrate")
+	b.wants(t, code, 1, "", "mig: error: namespaces velero not found\n")
+}
+
 func TestARunThatCannotReachAClusterSaysWhich(t *testing.T) {
 	b := newBench(t)
 	b.Connect = func(a cluster.Access, _ string) (*cluster.Cluster, error) {
 		return &cluster.Cluster{Access: a, Server: "https://" + a.Context}, nil
 	}
+	b.finds(preflight.Condition{Type: preflight.ReadyType, Category: preflight.Required, Status: preflight.True})
 	b.runs(migrate.Result{}, fmt.Errorf("list the run records: %w", &url.Error{Op: "Get", URL: "https://dst/api?x", Err: syscall.ECONNREFUSED}))
 	writePlan(t, "shop.yaml", shopPlan)
 	code := b.mig("migrate", "shop")

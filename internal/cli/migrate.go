@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mig-cli/mig/internal/migrate"
+	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/render"
 )
 
@@ -18,6 +19,7 @@ type migrateOptions struct {
 
 func newMigrateCommand(f *Factory, run func(context.Context, *migrateOptions) error) *cobra.Command {
 	o := &migrateOptions{runOptions: newRunOptions(f, kindMigrate)}
+	o.why = func(ctx context.Context, r migrate.Options, path string) error { return diagnose(ctx, f, r, path) }
 	cmd := &cobra.Command{
 		Use:   "migrate [PLAN]",
 		Short: "Move the plan's namespaces to the destination",
@@ -66,6 +68,20 @@ func runMigrate(ctx context.Context, o *migrateOptions) error {
 		return o.show(ctx, r)
 	}
 	return runToEnd(ctx, &o.runOptions, r, path)
+}
+
+// diagnose looks for the reason why a run could not even begin: without a lock
+// and a record there is no first step that would say so.
+func diagnose(ctx context.Context, f *Factory, r migrate.Options, path string) error {
+	src, dst, err := f.Look(ctx, r.Source, r.Destination, r.Plan)
+	if err != nil {
+		return err
+	}
+	conditions := f.Check(r.Plan, src, dst)
+	if preflight.Ready(conditions) {
+		return nil
+	}
+	return notReady(r.Plan.Name(), conditions, src, dst, "see all of it with: mig plan validate "+planArg(path))
 }
 
 // preview is what a dry run prints.

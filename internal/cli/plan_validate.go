@@ -97,7 +97,7 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 		return err
 	}
 	if !got.Ready {
-		return notReady(v.Name(), path, conditions, srcFacts.Reach == discover.Denied || dstFacts.Reach == discover.Denied)
+		return notReady(v.Name(), conditions, srcFacts, dstFacts, "settle what is marked ✗, then: mig plan validate "+planArg(path))
 	}
 	if o.output == string(render.FormatTable) {
 		_, err = fmt.Fprintf(o.streams.Err, "\nPlan %s can run: mig migrate %s --watch\n", v.Name(), planArg(path))
@@ -145,16 +145,15 @@ func hints(conditions []preflight.Condition) string {
 }
 
 // notReady is the error of a plan that cannot run.
-func notReady(name, path string, conditions []preflight.Condition, refused bool) error {
-	var types []string
+func notReady(name string, conditions []preflight.Condition, src discover.SourceFacts, dst discover.DestinationFacts, hint string) error {
+	var types, messages []string
 	for _, c := range preflight.Blocking(conditions) {
-		if !slices.Contains(types, c.Type) {
-			types = append(types, c.Type)
-		}
+		types, messages = append(types, c.Type), append(messages, c.Message)
 	}
+	refused := src.Reach == discover.Denied || dst.Reach == discover.Denied
 	return &blockedError{
-		Message: fmt.Sprintf("plan %s is not ready: %s", name, strings.Join(types, ", ")),
-		Hint:    "settle what is marked ✗, then: mig plan validate " + planArg(path),
+		Message: fmt.Sprintf("plan %s is not ready:\n%s", name, strings.Join(messages, "\n")),
+		Hint:    hint,
 		Denied:  refused || onlyRights(types),
 	}
 }

@@ -26,9 +26,11 @@ const (
 
 // runOptions are what commands that run have in common.
 type runOptions struct {
-	streams   Streams
-	connect   func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	run       func(context.Context, migrate.Options) (migrate.Result, error)
+	streams Streams
+	connect func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	run     func(context.Context, migrate.Options) (migrate.Result, error)
+	// why says what keeps a run from beginning, if it can be found; nil: not asked.
+	why       func(ctx context.Context, r migrate.Options, path string) error
 	preview   func(context.Context, migrate.Options) ([]migrate.Planned, error)
 	stop      <-chan struct{}
 	canRedraw bool
@@ -96,7 +98,7 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	heard := o.sayInterrupt(ctx, view)
 	o.announce(ctx, view, r)
 	result, err := o.run(ctx, r)
-	err = placed(err, r.Source, r.Destination)
+	err = o.explained(ctx, placed(err, r.Source, r.Destination), r, path)
 	heard()
 	if err != nil {
 		err = &runError{Kind: o.kind, Plan: planArg(path), Err: err}
@@ -110,6 +112,21 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	view.Close()
 	if o.output == "" {
 		s.tell(o.streams, planArg(path))
+	}
+	return err
+}
+
+// explained is the reason behind an error that kept a run from beginning, where
+// a look at both clusters finds one; else the error itself.
+func (o *runOptions) explained(ctx context.Context, err error, r migrate.Options, path string) error {
+	if err == nil || o.why == nil || is[*migrate.StoppedError](err) {
+		return err
+	}
+	if code := explain(err).Code; code != exitFailed && code != exitDenied {
+		return err // it says itself what it is
+	}
+	if why := o.why(ctx, r, path); why != nil {
+		return why
 	}
 	return err
 }
