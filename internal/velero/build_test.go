@@ -28,6 +28,7 @@ func shop(t *testing.T) plan.Valid {
 			Volumes: []plan.Volume{
 				{Claim: "shop/data-db-0", Action: plan.Copy, Destination: plan.VolumeDestination{StorageClass: "gold", Size: "2Gi"}},
 				{Claim: "shop/cache.x", Action: plan.Skip},
+				{Claim: "shop/logs", StorageClass: "std", Action: plan.Copy},
 			},
 			StorageClasses: map[string]string{"std": "silver"},
 		},
@@ -125,8 +126,8 @@ func TestTheStageRestoreGivesEveryClaimThePlansClassForItselfAlone(t *testing.T)
 	if err := yaml.UnmarshalStrict([]byte(cm.Data["modifiers"]), &m); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Rules) != 2 || m.Version != "v1" || len(cm.Data) != 1 {
-		t.Fatalf("got %d rules, want one for the pods and one for the copied claim", len(m.Rules))
+	if len(m.Rules) != 3 || m.Version != "v1" || len(cm.Data) != 1 {
+		t.Fatalf("got %d rules, want one for the pods and one for each copied claim", len(m.Rules))
 	}
 	pod := m.Rules[0].StrategicPatches[0].PatchData
 	for _, want := range []string{`"name":"restore-wait"`, `"runAsUser":0`, `"capabilities":null`, "registry.example/velero:2", `"disk":"ssd"`} {
@@ -146,6 +147,9 @@ func TestTheStageRestoreGivesEveryClaimThePlansClassForItselfAlone(t *testing.T)
 	}
 	if err := json.Unmarshal([]byte(claim.MergePatches[0].PatchData), &spec); err != nil || spec.Spec.StorageClassName != "gold" || spec.Spec.Resources.Requests["storage"] != "2Gi" {
 		t.Errorf("claim patch %s: %v", claim.MergePatches[0].PatchData, err)
+	}
+	if got := m.Rules[2].MergePatches[0].PatchData; got != `{"spec":{"storageClassName":"silver"}}` {
+		t.Errorf("claim patch %s, want the class that the plan's mapping gives", got)
 	}
 }
 

@@ -49,8 +49,8 @@ func templatePatches(p plan.Valid, s appsv1.StatefulSet) []jsonPatch {
 func templateClass(p plan.Valid, s appsv1.StatefulSet, template, class string) string {
 	prefix := s.Namespace + "/" + template + "-" + s.Name + "-"
 	for _, v := range p.Copied() {
-		if ordinal, ok := strings.CutPrefix(v.Claim, prefix); ok && isOrdinal(ordinal) && v.Destination.StorageClass != "" {
-			return v.Destination.StorageClass
+		if ordinal, ok := strings.CutPrefix(v.Claim, prefix); ok && isOrdinal(ordinal) {
+			return p.DestinationClass(v)
 		}
 	}
 	return p.Plan().Spec.StorageClasses[class]

@@ -105,7 +105,7 @@ func StageModifiers(o naming.Owner, p plan.Valid, namespace string, agent NodeAg
 		StrategicPatches: []patchData{{PatchData: pod}},
 	}}
 	for _, v := range p.Copied() {
-		patch, err := claimPatch(v)
+		patch, err := claimPatch(p, v)
 		if err != nil {
 			return nil, err
 		}
@@ -138,10 +138,10 @@ func replaceMap(m map[string]string) any {
 	return out
 }
 
-func claimPatch(v plan.Volume) (string, error) {
+func claimPatch(p plan.Valid, v plan.Volume) (string, error) {
 	spec := map[string]any{}
-	if v.Destination.StorageClass != "" {
-		spec["storageClassName"] = v.Destination.StorageClass
+	if class := p.DestinationClass(v); class != "" {
+		spec["storageClassName"] = class
 	}
 	if len(v.Destination.AccessModes) > 0 {
 		spec["accessModes"] = v.Destination.AccessModes
