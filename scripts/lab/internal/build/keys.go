@@ -1,0 +1,8 @@
+package build
+
+import (
+	"maps"
+	"slices"
+)
+
+func sortedKeys(values map[string]string) []string { return slices.Sorted(maps.Keys(values)) }
