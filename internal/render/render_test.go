@@ -70,7 +70,7 @@ func play(v progress.Sink, seen func(moment string)) {
 	emit(1, progress.Skipped, remark("Prepare", "done before", progress.Ref{}), 0)
 	time.Sleep(time.Second)
 	emit(2, progress.Started, remark("Quiescing", "scaling down Deployment shop/web", progress.Ref{}), 0)
-	emit(2, progress.Happened, remark("Quiesced", "Deployment shop/web: replicas 3 → 0", progress.Ref{Side: progress.OnSource}), 0)
+	emit(2, progress.Happened, remark("Quiesced", "replicas 3 → 0", progress.Ref{Side: progress.OnSource, Kind: "Deployment", Namespace: "shop", Name: "web"}), 0)
 	time.Sleep(2 * time.Second)
 	emit(2, progress.Done, remark("QuiesceApplications", "2 workloads quiesced", progress.Ref{}), 2*time.Second)
 	const waits = "Velero backup mig-shop-k3x7-stage: InProgress"

@@ -5,6 +5,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -58,12 +59,25 @@ func amountsText(amounts []progress.Amount) string {
 }
 
 // about is a note with its reason in front, unless the reason is the step's
-// name, which stands there already.
+// name, which stands there already, and with its object, unless the text names
+// it: an Event stands beside its object, a line does not.
 func about(step string, n progress.Note) string {
-	if n.Reason() == "" || n.Reason() == step {
-		return said(n)
+	text := said(n)
+	if on := n.Regarding(); on.Name != "" && !strings.Contains(text, on.Name) {
+		text = object(on) + ": " + text
 	}
-	return n.Reason() + ": " + said(n)
+	if n.Reason() == "" || n.Reason() == step {
+		return text
+	}
+	return n.Reason() + ": " + text
+}
+
+func object(on progress.Ref) string {
+	name := on.Name
+	if on.Namespace != "" {
+		name = on.Namespace + "/" + name
+	}
+	return strings.TrimSpace(on.Kind + " " + name)
 }
 
 // said is a note's text without what looks like a secret: screens are filmed
