@@ -107,8 +107,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println(dir.Kubeconfig())
 		return nil
 	case "build":
-		_, err := l.Build(ctx, want)
-		return err
+		return l.Build(ctx, want)
 	default:
 		return l.Down(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/scripts/lab/internal/place"
@@ -87,7 +88,7 @@ func (b Builder) build(ctx context.Context, module Module) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	args := append(flags[:len(flags):len(flags)], "-ldflags", linker, "-o", work+"/")
+	args := append(slices.Clip(flags), "-ldflags", linker, "-o", work+"/")
 	if len(module.Programs) == 1 {
 		args[len(args)-1] += module.Name
 	}
@@ -181,7 +182,7 @@ func goCommand(ctx context.Context, dir string, owner place.Dir, args ...string)
 	}
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", process.Marker+"="+string(owner))
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", process.Builder+"="+string(owner))
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {

@@ -54,7 +54,7 @@ func (c Cluster) UpControlPlane(ctx context.Context) error {
 func (c Cluster) ensure(ctx context.Context, daemon listening) error {
 	if _, alive := daemon.Record(); !alive {
 		for _, port := range daemon.ports {
-			if err := host.CheckPort(port); err != nil {
+			if err := host.CheckPort(ctx, port); err != nil {
 				return fmt.Errorf("%s of %s: %w", daemon.Name, c.Name, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -62,7 +63,7 @@ func CheckDisk(dir string, wanted uint64) error {
 func EnsureTools(ctx context.Context, withNodes bool, say func(string, ...any)) error {
 	wanted := running
 	if withNodes {
-		wanted = append(wanted[:len(wanted):len(wanted)], nodes...)
+		wanted = append(slices.Clip(wanted), nodes...)
 	}
 	missing := missingPackages(wanted)
 	if len(missing) == 0 {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -15,8 +16,9 @@ import (
 )
 
 // CheckPort returns an error that names who listens on an address that the lab wants.
-func CheckPort(address string) error {
-	listener, err := net.Listen("tcp", address)
+func CheckPort(ctx context.Context, address string) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
 	if err == nil {
 		return listener.Close()
 	}

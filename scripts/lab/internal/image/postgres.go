@@ -71,7 +71,7 @@ func (p Postgres) write(ctx context.Context, work, archive string) error {
 		return err
 	}
 	command := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+packages, suite, root, mirror)
-	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", process.Marker+"="+p.Owner)
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", process.Builder+"="+p.Owner)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("install PostgreSQL into a directory: debootstrap: %w\n%s", err, lastLines(output, 15))
 	}

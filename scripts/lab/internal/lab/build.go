@@ -3,10 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/mig-cli/mig/scripts/lab/internal/build"
 	"github.com/mig-cli/mig/scripts/lab/internal/cluster"
@@ -16,8 +13,16 @@ import (
 	"github.com/mig-cli/mig/scripts/lab/internal/velero"
 )
 
-// Build makes the programs and images that are wanted and not there.
-func (l Lab) Build(ctx context.Context, want Want) (made, error) {
+// Build makes the programs and images that are wanted and not there, and starts nothing.
+func (l Lab) Build(ctx context.Context, want Want) error {
+	if err := l.check(ctx, want); err != nil {
+		return err
+	}
+	_, err := l.build(ctx, want)
+	return err
+}
+
+func (l Lab) build(ctx context.Context, want Want) (made, error) {
 	if err := l.cleanWork(ctx); err != nil {
 		return made{}, err
 	}
@@ -29,7 +34,7 @@ func (l Lab) Build(ctx context.Context, want Want) (made, error) {
 	maker := image.Maker{Place: l.Place, Say: l.Say}
 	result := made{kubernetes: map[string]string{}}
 	if want.Parts < Nodes {
-		return result, l.buildKubernetes(ctx, builder, source, want, &result)
+		return result, l.buildKubernetes(ctx, builder, source, &result)
 	}
 	// PostgreSQL's image waits for the network and the disk, and all others for processors.
 	ctx, cancel := context.WithCancel(ctx)
@@ -41,12 +46,14 @@ func (l Lab) Build(ctx context.Context, want Want) (made, error) {
 		archive, err = maker.Postgres(ctx, image.Postgres{Reference: "registry.test/postgres:15", UID: postgresUID, Owner: string(l.Place)})
 		postgres <- err
 	}()
-	if err := l.buildPrograms(ctx, builder, source, want, &result); err != nil {
-		cancel()
-		<-postgres
-		return made{}, err
+	err = l.buildPrograms(ctx, builder, source, want, &result)
+	if err != nil {
+		cancel() // then the image's error is this
 	}
-	if err := <-postgres; err != nil {
+	if imageErr := <-postgres; err == nil {
+		err = imageErr
+	}
+	if err != nil {
 		return made{}, err
 	}
 	if err := l.makeImages(ctx, maker, want, &result); err != nil {
@@ -58,28 +65,15 @@ func (l Lab) Build(ctx context.Context, want Want) (made, error) {
 
 // cleanWork ends and removes what a killed lab was making.
 func (l Lab) cleanWork(ctx context.Context) error {
-	working := func() []int {
-		var pids []int
-		for _, pid := range process.Marked(cluster.Marker(l.Place)) {
-			if dir, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && isBuilding(filepath.Base(dir)) {
-				pids = append(pids, pid)
-			}
-		}
-		return pids
-	}
+	working := func() []int { return process.Marked(process.Builder + "=" + string(l.Place)) }
 	if err := process.KillAll(ctx, working); err != nil {
 		return err
 	}
 	return host.RemoveAll(l.Place.Work())
 }
 
-// isBuilding knows the programs that make programs and images, and that a killed lab leaves behind.
-func isBuilding(program string) bool {
-	return slices.Contains([]string{"go", "compile", "link", "asm", "debootstrap", "dash", "dpkg", "dpkg-deb"}, program)
-}
-
 func (l Lab) buildPrograms(ctx context.Context, builder build.Builder, source build.Source, want Want, result *made) error {
-	if err := l.buildKubernetes(ctx, builder, source, want, result); err != nil {
+	if err := l.buildKubernetes(ctx, builder, source, result); err != nil {
 		return err
 	}
 	modules := []build.Module{source.Pause()}
@@ -103,7 +97,7 @@ func (l Lab) buildPrograms(ctx context.Context, builder build.Builder, source bu
 	return err
 }
 
-func (l Lab) buildKubernetes(ctx context.Context, builder build.Builder, source build.Source, want Want, result *made) error {
+func (l Lab) buildKubernetes(ctx context.Context, builder build.Builder, source build.Source, result *made) error {
 	module, err := source.Kubernetes()
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (l Lab) Up(ctx context.Context, want Want) error {
 	if err := l.check(ctx, want); err != nil {
 		return err
 	}
-	made, err := l.Build(ctx, want)
+	made, err := l.build(ctx, want)
 	if err != nil {
 		return err
 	}
@@ -115,6 +115,12 @@ func (l Lab) Up(ctx context.Context, want Want) error {
 func (l Lab) check(ctx context.Context, want Want) error {
 	if len(l.Place) > socketRoom {
 		return fmt.Errorf("the path %s is too long for sockets below it: set MIG_LAB to one of at most %d characters", l.Place, socketRoom)
+	}
+	// The addresses and the names of namespaces and cgroups are the same for all.
+	for _, owner := range process.Owners() {
+		if owner != string(l.Place) {
+			return fmt.Errorf("this machine has a lab already, in %s: take it down with `MIG_LAB=%s lab down`, or use it", owner, owner)
+		}
 	}
 	if err := os.MkdirAll(string(l.Place), 0o755); err != nil {
 		return err

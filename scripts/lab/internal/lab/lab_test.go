@@ -12,11 +12,13 @@ import (
 func TestUpNeverWantsLessThanBefore(t *testing.T) {
 	tests := map[string]struct{ before, now, want Want }{
 		"more parts": {
-			Want{Parts: ControlPlane, Clusters: []string{"src"}}, Want{Parts: Velero, Clusters: []string{"dst", "src"}},
+			Want{Parts: ControlPlane, Clusters: []string{"src"}},
+			Want{Parts: Velero, Clusters: []string{"dst", "src"}},
 			Want{Parts: Velero, Clusters: []string{"src", "dst"}},
 		},
 		"fewer parts": {
-			Want{Parts: Velero, Clusters: []string{"src", "dst"}}, Want{Parts: Nodes, Clusters: []string{"dst"}},
+			Want{Parts: Velero, Clusters: []string{"src", "dst"}},
+			Want{Parts: Nodes, Clusters: []string{"dst"}},
 			Want{Parts: Velero, Clusters: []string{"src", "dst"}},
 		},
 	}

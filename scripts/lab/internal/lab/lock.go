@@ -42,10 +42,9 @@ func (l Lab) Lock(ctx context.Context) (unlock func(), err error) {
 		return false, nil
 	})
 	if err != nil {
-		file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	_ = file.Truncate(0)
 	_, _ = fmt.Fprintln(file, os.Getpid())
-	return func() { file.Close() }, nil
+	return func() { _ = file.Close() }, nil
 }

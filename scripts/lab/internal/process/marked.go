@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,6 +25,21 @@ func Marked(entry string) []int {
 		}
 	}
 	return marked
+}
+
+// Owners are the directories of the labs that something on this machine was started by.
+func Owners() []string {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var owners []string
+	for _, file := range files {
+		content, _ := os.ReadFile(file)
+		for part := range bytes.SplitSeq(content, []byte{0}) {
+			if owner, found := strings.CutPrefix(string(part), Marker+"="); found && !slices.Contains(owners, owner) {
+				owners = append(owners, owner)
+			}
+		}
+	}
+	return owners
 }
 
 func hasEntry(environ []byte, entry string) bool {

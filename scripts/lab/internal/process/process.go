@@ -86,8 +86,11 @@ func (d Daemon) Stop(ctx context.Context) error {
 // Kill kills a process and waits until it is gone.
 func Kill(ctx context.Context, pid int) error {
 	before, err := readStat(pid)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
 	if err != nil {
-		return nil // gone
+		return err
 	}
 	record := Record{PID: pid, Started: before.started}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

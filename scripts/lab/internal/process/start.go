@@ -18,8 +18,12 @@ import (
 // Shim is the first argument with which the lab's program calls itself to become a daemon; see Become.
 const Shim = "become-daemon"
 
-// Marker is in the environment of everything that a lab starts, with the lab's directory as its value.
-const Marker = "MIG_LAB_OWNER"
+// Marker and Builder are in the environment of what a lab starts, with the lab's directory as their value: Marker of what
+// runs, Builder of what makes programs and images.
+const (
+	Marker  = "MIG_LAB_OWNER"
+	Builder = "MIG_LAB_BUILDER"
+)
 
 // wanted stands for everything that a daemon is started with.
 func (d Daemon) wanted() string {

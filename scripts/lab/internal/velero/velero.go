@@ -66,7 +66,7 @@ func (s Store) Up(ctx context.Context) error {
 	}
 	daemon := s.Daemon()
 	if _, alive := daemon.Record(); !alive {
-		if err := host.CheckPort(s.address()); err != nil {
+		if err := host.CheckPort(ctx, s.address()); err != nil {
 			return fmt.Errorf("S3 server: %w", err)
 		}
 	}
@@ -124,8 +124,10 @@ func Images(dir place.Dir, veleroVersion, pluginVersion string) []image.Small {
 	}
 }
 
-// The released names: Velero makes that of its restore helper from its version, whatever it was installed as.
+// veleroImage has the released name: Velero makes that of its restore helper's image from its version, whatever image it
+// was installed with.
 func veleroImage(version string) string { return "docker.io/velero/velero:" + version }
+
 func pluginImage(version string) string { return "docker.io/velero/velero-plugin-for-aws:" + version }
 
 // Velero is Velero in one cluster.
