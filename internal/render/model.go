@@ -108,17 +108,17 @@ func (m *model) applyAmounts(u progress.Update) {
 		m.of, m.volumes = u.Step, nil
 	}
 	for _, a := range u.Amounts {
-		m.volume(a.Item, u.Time).update(a, u.Time)
+		m.volume(a.Item).update(a, u.Time)
 	}
 }
 
-func (m *model) volume(item string, at time.Time) *volume {
+func (m *model) volume(item string) *volume {
 	for _, v := range m.volumes {
 		if v.item == item {
 			return v
 		}
 	}
-	v := &volume{item: item, since: at}
+	v := &volume{item: item}
 	m.volumes = append(m.volumes, v)
 	return v
 }

@@ -320,7 +320,7 @@ func TestTables(t *testing.T) {
 
 func TestABarNeverGoesBackNorBeyondItsEnd(t *testing.T) {
 	now := time.Now()
-	v := &volume{item: "shop/data", since: now}
+	v := &volume{item: "shop/data"}
 	shows := func(done, total int64, want string) {
 		t.Helper()
 		v.update(progress.Amount{Item: v.item, Done: done, Total: total}, now)

@@ -18,7 +18,7 @@ const narrowest = 5
 // volume is the line of one volume: its name and a bar.
 type volume struct {
 	item  string
-	since time.Time // first heard of
+	since time.Time // begun: its total is known
 	until time.Time // complete
 	done  int64     // never goes back
 	total int64
@@ -29,6 +29,9 @@ type volume struct {
 // update takes a new amount.
 func (v *volume) update(a progress.Amount, at time.Time) {
 	if a.Total > 0 && a.Total != v.total { // a copier still counts
+		if v.total == 0 {
+			v.since = at
+		}
 		v.total, v.bar = a.Total, nil
 	}
 	if v.done = max(a.Done, v.done); v.total == 0 {
