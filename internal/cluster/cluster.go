@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mig-cli/mig/internal/naming"
 )
 
 // DialTimeout bounds how long an address may take to answer at all.
@@ -118,6 +120,7 @@ func Connect(a Access, veleroNamespace string) (*Cluster, error) {
 	cfg.Dial = (&net.Dialer{Timeout: DialTimeout}).DialContext
 	cfg.QPS = -1 // the server's own priority and fairness paces us
 	cfg.WarningHandler = rest.NoWarnings{}
+	cfg.UserAgent = naming.CreatedBy // also the field manager that objects remember us by
 	return New(cfg, a, veleroNamespace)
 }
 

@@ -216,10 +216,13 @@ func TestANamespaceThatWillNotGoIsExplained(t *testing.T) {
 }
 
 func TestObjectsThatSomebodyWorkedOnAreNamedFirst(t *testing.T) {
-	edited := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop-prod, name: settings, uid: s, labels: {` + ofRestore + `}, managedFields: [
+	edited := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop-prod, name: settings, uid: s, creationTimestamp: "2026-01-01T09:59:00Z", labels: {` + ofRestore + `}, managedFields: [
   {manager: velero-server, operation: Update, time: "2026-01-01T10:00:00Z", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}},
   {manager: kubectl-edit, operation: Update, time: "2026-01-01T11:00:00Z", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}},
-  {manager: kube-controller-manager, operation: Update, time: "2026-01-01T12:00:00Z", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}}]}}`
+  {manager: kube-controller-manager, operation: Update, time: "2026-01-01T12:00:00Z", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}}]}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop-prod, name: untouched, uid: u, creationTimestamp: "2026-01-01T09:59:00Z", labels: {` + ofRestore + `}, managedFields: [
+  {manager: kubectl-client-side-apply, operation: Update, time: "2025-12-01T10:00:00Z", apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}}]}}`
 	r := bed(t, "", ourRestore+"\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: shop-prod, uid: ns}}\n---\n"+edited)
 	d, err := DestinationCleaned(r).Next(t.Context())
 	if err != nil {

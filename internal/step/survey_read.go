@@ -145,16 +145,22 @@ func (v survey) changed() []progress.Note {
 	return out
 }
 
-// editor is who last changed an object's own content, of all but the cluster's
-// controllers, Velero and mig. Claims are left out: their provisioners write on them.
+// writtenOn are kinds that the cluster's own programs write on, under names of
+// all sorts: provisioners on claims, whoever reports on Events.
+var writtenOn = []string{"PersistentVolumeClaim", "PersistentVolume", "Pod", "Event"} //nolint:gochecknoglobals // a constant list
+
+// editor is who last changed an object's own content since it was made here,
+// of all but the cluster's controllers, Velero and mig. Velero restores an
+// object with its managed fields, and so with the times at which they were
+// written on the source.
 func editor(it item) (string, time.Time) {
-	if it.kind.Kind == "PersistentVolumeClaim" || it.kind.Kind == "PersistentVolume" || it.kind.Kind == "Pod" {
+	if slices.Contains(writtenOn, it.kind.Kind) {
 		return "", time.Time{}
 	}
 	var who string
 	var when time.Time
 	for _, e := range it.meta.ManagedFields {
-		if e.Subresource != "" || e.Time == nil || isController(e.Manager) || e.Time.Time.Before(when) {
+		if e.Subresource != "" || e.Time == nil || isController(e.Manager) || e.Time.Time.Before(when) || !e.Time.After(it.meta.CreationTimestamp.Time) {
 			continue
 		}
 		who, when = e.Manager, e.Time.Time
