@@ -139,7 +139,7 @@ func runLine(u progress.Update) string {
 }
 
 func waitingLine(u progress.Update, since time.Duration) string {
-	text := fmt.Sprintf("[%d/%d] %s: waited %s so far: %s", u.Number, u.Of, u.Step, Took(since), said(u.Note))
+	text := fmt.Sprintf("[%d/%d] %s: after %s: %s", u.Number, u.Of, u.Step, Took(since), said(u.Note))
 	if far := amountsText(u.Amounts); far != "" {
 		text += " (" + far + ")"
 	}
