@@ -100,7 +100,7 @@ demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take
 ci: ## What every change must pass: format, lint, build, all tests
 	@for phase in fmt-check lint build verify-generated test-unit lab-build lab-up e2e; do \
 		began=$$SECONDS; \
-		$(MAKE) $$phase; \
+		$(MAKE) $$phase || { echo "ci: $$phase failed after $$((SECONDS - began)) s"; exit 1; }; \
 		echo "ci: $$phase took $$((SECONDS - began)) s"; \
 	done
 
