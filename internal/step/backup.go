@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,7 +67,7 @@ func decideInitialBackup(b *velerov1.Backup, volumes []velerov1.PodVolumeBackup)
 func decideBackup(b *velerov1.Backup, note backupNote) pipeline.Decision {
 	switch velero.BackupOutcome(b) {
 	case velero.Succeeded:
-		note.Say = fmt.Sprintf("Velero backup %s holds %d objects", b.Name, items(b))
+		note.Say = fmt.Sprintf("Velero backup %s holds %s", b.Name, english.Plural(items(b), "object", ""))
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	case velero.Broken:
 		note.Say = velero.BackupTrouble(b)
@@ -106,7 +107,7 @@ func EnsureStageBackup(r Run) pipeline.Step {
 		},
 		note: backupNote{
 			Step: velero.StepStageBackup, On: r.backupRef(progress.OnSource, r.Owner.StageBackup()),
-			Say: fmt.Sprintf("backup of %d volumes asked for", len(r.Plan.Copied())),
+			Say: fmt.Sprintf("backup of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", "")),
 		},
 	}
 }
@@ -176,7 +177,7 @@ func provenBackup(b *velerov1.Backup, note backupNote, captures []velero.Capture
 		note.Say = fmt.Sprintf("Velero calls backup %s Completed, but it has left out %s", b.Name, strings.Join(left, ", "))
 		return note, pipeline.Failed
 	}
-	note.Say = fmt.Sprintf("%d volumes, %s, are in Velero backup %s", len(captures), humanize.IBytes(uint64(velero.Bytes(captures))), b.Name)
+	note.Say = fmt.Sprintf("Velero backup %s holds %s, %s", b.Name, english.Plural(len(captures), "volume", ""), humanize.IBytes(uint64(velero.Bytes(captures))))
 	return note, pipeline.Done
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +44,10 @@ func decideCleaned(v survey) pipeline.Decision {
 		return d
 	}
 	if todo := v.toDelete(); len(todo) > 0 {
-		return remark(pipeline.Act, fmt.Sprintf("deleting %d objects that the plan's runs made on the destination", len(todo)))
+		return remark(pipeline.Act, fmt.Sprintf("deleting %s that the plan's runs made on the destination", english.Plural(len(todo), "object", "")))
 	}
 	if pods := v.pods(); len(pods) > 0 {
-		return remark(pipeline.Wait, fmt.Sprintf("waiting for %d pods on the destination to end: %s", len(pods), few(heldTexts(pods))))
+		return remark(pipeline.Wait, fmt.Sprintf("waiting for %s on the destination to end: %s", english.Plural(len(pods), "pod", ""), few(heldTexts(pods))))
 	}
 	return remark(pipeline.Done, "nothing of the application runs on the destination")
 }
@@ -95,10 +96,10 @@ func decideGone(v survey) pipeline.Decision {
 		return d
 	}
 	if todo := v.toDelete(); len(todo) > 0 {
-		return remark(pipeline.Act, fmt.Sprintf("deleting %d objects that came since", len(todo)))
+		return remark(pipeline.Act, fmt.Sprintf("deleting %s that came since", english.Plural(len(todo), "object", "")))
 	}
 	if left := v.left(); len(left) > 0 {
-		return remark(pipeline.Wait, fmt.Sprintf("waiting for %d objects on the destination to be gone: %s", len(left), few(left)))
+		return remark(pipeline.Wait, fmt.Sprintf("waiting for %s on the destination to be gone: %s", english.Plural(len(left), "object", ""), few(left)))
 	}
 	return remark(pipeline.Done, "what the plan's runs made on the destination is gone")
 }

@@ -84,7 +84,7 @@ func TestAStageRestoreIsDoneOnlyWhenEveryVolumeIsBackBoundAndClean(t *testing.T)
 		verdict pipeline.Verdict
 		says    string
 	}{
-		"all back": {stageState{restore: restoreIn(velerov1.RestorePhaseCompleted), captures: []velero.Capture{back("shop/a", completed)}, claims: bound}, pipeline.Done, "1 volumes"},
+		"all back": {stageState{restore: restoreIn(velerov1.RestorePhaseCompleted), captures: []velero.Capture{back("shop/a", completed)}, claims: bound}, pipeline.Done, "1 volume,"},
 		"Completed without data, because the pod was there": {stageState{restore: restoreIn(velerov1.RestorePhaseCompleted), captures: []velero.Capture{back("shop/a", "")}, claims: bound}, pipeline.Failed, "left out the data of shop/a"},
 		"claim not bound":               {stageState{restore: restoreIn(velerov1.RestorePhaseCompleted), captures: []velero.Capture{back("shop/a", completed)}}, pipeline.Wait, "shop/a (absent)"},
 		"Velero's mark still there":     {stageState{restore: restoreIn(velerov1.RestorePhaseCompleted), captures: []velero.Capture{back("shop/a", completed)}, claims: bound, pods: []corev1.Pod{waiting}}, pipeline.Wait, "shop-prod/db-0"},

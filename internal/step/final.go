@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,7 +147,7 @@ func decideFinalRestore(restore *velerov1.Restore, note backupNote, results vele
 	d := pipeline.Decision{Verdict: pipeline.Done, Warnings: leftOut(restore, results, unread)}
 	note.Say = fmt.Sprintf("Velero restore %s made the objects of the application", restore.Name)
 	if n := restored(restore); n > 0 {
-		note.Say = fmt.Sprintf("Velero restore %s made %d objects", restore.Name, n)
+		note.Say = fmt.Sprintf("Velero restore %s made %s", restore.Name, english.Plural(n, "object", ""))
 	}
 	if velero.RestoreOutcome(restore) == velero.Broken {
 		d.Verdict = pipeline.Failed
@@ -162,7 +163,7 @@ func decideFinalRestore(restore *velerov1.Restore, note backupNote, results vele
 func leftOut(restore *velerov1.Restore, results velero.Results, unread error) []progress.Note {
 	var out []progress.Note
 	if unread != nil {
-		out = append(out, LeftOut{What: fmt.Sprintf("%d warnings of Velero restore %s could not be read: %v", restore.Status.Warnings, restore.Name, unread), On: restoreRef(restore)})
+		out = append(out, LeftOut{What: fmt.Sprintf("%s of Velero restore %s could not be read: %v", english.Plural(restore.Status.Warnings, "warning", ""), restore.Name, unread), On: restoreRef(restore)})
 	}
 	for _, f := range results.Losses() {
 		out = append(out, LeftOut{What: f.String(), On: restoreRef(restore)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,7 +121,7 @@ func decideQuiesce(ws []quiesce.Workload, hpas []autoscalingv2.HorizontalPodAuto
 			Say: fmt.Sprintf("waiting until the cluster has seen that the claims of %s are to be kept", names(m.waiting)),
 		}
 	default:
-		d.Verdict, d.Note = pipeline.Done, progress.Remark{Why: "QuiesceApplications", Say: fmt.Sprintf("%d workloads are stopped", len(m.stopped))}
+		d.Verdict, d.Note = pipeline.Done, progress.Remark{Why: "QuiesceApplications", Say: "stopped: " + english.Plural(len(m.stopped), "workload", "")}
 	}
 	return d
 }
@@ -239,11 +240,11 @@ func decideQuiesced(ws []quiesce.Workload, pods []corev1.Pod, o naming.Owner, s 
 	case len(m.waiting) > 0:
 		return remark(pipeline.Wait, "waiting until the cluster has seen that the claims of "+names(m.waiting)+" are to be kept")
 	case len(left) > 0:
-		return remark(pipeline.Wait, fmt.Sprintf("%d pods still run: %s", len(left), few(left)))
+		return remark(pipeline.Wait, fmt.Sprintf("waiting for %s to end: %s", english.Plural(len(left), "pod", ""), few(left)))
 	case len(unseen) > 0:
 		return remark(pipeline.Wait, "waiting for the controllers of "+names(unseen)+" to see that they are stopped")
 	default:
-		return remark(pipeline.Done, fmt.Sprintf("no writer is left on the source; %d workloads are stopped", len(m.stopped)))
+		return remark(pipeline.Done, "no writer is left on the source; stopped: "+english.Plural(len(m.stopped), "workload", ""))
 	}
 }
 

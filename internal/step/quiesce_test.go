@@ -64,7 +64,7 @@ func TestAnApplicationIsStoppedAndComesBackAsItWas(t *testing.T) {
 	before := snapshot(t, r.Source, "shop")
 
 	d := settle(t, QuiesceApplications(r))
-	check(t, "quiesce", d, pipeline.Done, "4 workloads are stopped")
+	check(t, "quiesce", d, pipeline.Done, "stopped: 4 workloads")
 	want := []string{
 		"CronJob tick: suspend false → true",
 		"DaemonSet sensor: runs on no node",
@@ -197,7 +197,7 @@ func TestAWorkloadThatAppearsBeforeTheGateIsStoppedToo(t *testing.T) {
 	if err := r.Source.Create(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	check(t, "gate", settle(t, EnsureQuiesced(r)), pipeline.Done, "1 workloads are stopped")
+	check(t, "gate", settle(t, EnsureQuiesced(r)), pipeline.Done, "stopped: 1 workload")
 }
 
 func TestOneThatCannotBeBroughtBackDoesNotKeepTheOthersDown(t *testing.T) {

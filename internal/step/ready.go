@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/progress"
@@ -119,7 +120,7 @@ func lagging(ts []twin) []quiesce.Workload {
 func decideReady(ts []twin, e evidence) pipeline.Decision {
 	d := pipeline.Decision{Verdict: pipeline.Done}
 	var late []string
-	note := progress.Remark{Why: "WorkloadsReady", Say: fmt.Sprintf("%d workloads on the destination are as ready as they were on the source", len(ts))}
+	note := progress.Remark{Why: "WorkloadsReady", Say: "as ready on the destination as on the source: " + english.Plural(len(ts), "workload", "")}
 	for _, t := range ts {
 		if t.ready() {
 			d.Facts = append(d.Facts, workloadNote{Why: "WorkloadReady", On: workloadRef(progress.OnDestination, t.there), Say: readyText(t)})

@@ -26,11 +26,11 @@ func TestTheDestinationIsReadyWhenItIsAsReadyAsTheSourceWas(t *testing.T) {
 		verdict  pipeline.Verdict
 		says     string
 	}{
-		"as ready":                     {deploymentWeb("shop", "3"), deploymentWeb("shop-prod", "3"), pipeline.Done, "1 workloads"},
+		"as ready":                     {deploymentWeb("shop", "3"), deploymentWeb("shop-prod", "3"), pipeline.Done, "on the source: 1 workload"},
 		"not one is there":             {deploymentWeb("shop", "3"), "", pipeline.Wait, "Deployment shop-prod/web is not there"},
 		"fewer":                        {deploymentWeb("shop", "3"), deploymentWeb("shop-prod", "2"), pipeline.Wait, "1 of 1 workloads are not ready: Deployment shop-prod/web 2/3 ready"},
 		"one of three was ready there": {deploymentWeb("shop", "1"), deploymentWeb("shop-prod", "1"), pipeline.Done, ""},
-		"what was not ready there need not be here":  {deploymentWeb("shop", "3") + idle, deploymentWeb("shop-prod", "3"), pipeline.Done, "1 workloads"},
+		"what was not ready there need not be here":  {deploymentWeb("shop", "3") + idle, deploymentWeb("shop-prod", "3"), pipeline.Done, "on the source: 1 workload"},
 		"smaller than it was":                        {deploymentWeb("shop", "3"), small, pipeline.Wait, "asks for 1 pods; on the source 3 were ready"},
 		"smaller because its autoscaler wants it so": {deploymentWeb("shop", "3"), small + hpa, pipeline.Done, ""},
 		"two nodes there, one here":                  {deploymentWeb("shop", "3") + daemons("shop", "2"), deploymentWeb("shop-prod", "3") + daemons("shop-prod", "1"), pipeline.Done, "2 workloads"},

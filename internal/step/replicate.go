@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,13 +68,13 @@ func decideReplica(note backupNote, rep replica) pipeline.Decision {
 	}
 	switch {
 	case rep.destination == nil:
-		note.Say = fmt.Sprintf("describing Velero backup %s and its %d volumes to the destination", backup, len(rep.volumes))
+		note.Say = fmt.Sprintf("describing Velero backup %s, with %s, to the destination", backup, english.Plural(len(rep.volumes), "volume", ""))
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	case missing > 0:
 		note.Say = fmt.Sprintf("the destination knows Velero backup %s, but not yet %d of its %d volumes", backup, missing, len(rep.volumes))
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	default:
-		note.Say = fmt.Sprintf("the destination knows Velero backup %s and its %d volumes", backup, len(rep.volumes))
+		note.Say = fmt.Sprintf("the destination knows Velero backup %s, with %s", backup, english.Plural(len(rep.volumes), "volume", ""))
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,7 @@ func EnsureStageRestore(r Run) pipeline.Step {
 		},
 		note: backupNote{
 			Step: velero.StepStageRestore, On: r.restoreRef(r.Owner.StageRestore()),
-			Say: fmt.Sprintf("restore of %d volumes asked for", len(r.Plan.Copied())),
+			Say: fmt.Sprintf("restore of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", "")),
 		},
 	}
 }
@@ -136,7 +137,7 @@ func provenRestore(st stageState) (pipeline.Verdict, string) {
 	case len(marked) > 0:
 		return pipeline.Wait, "waiting for Velero's mark to be taken out of the volumes: " + strings.Join(marked, ", ")
 	default:
-		return pipeline.Done, fmt.Sprintf("%d volumes, %s, are restored into fresh claims", len(st.captures), humanize.IBytes(uint64(velero.Bytes(st.captures))))
+		return pipeline.Done, fmt.Sprintf("restored into fresh claims: %s, %s", english.Plural(len(st.captures), "volume", ""), humanize.IBytes(uint64(velero.Bytes(st.captures))))
 	}
 }
 

@@ -240,7 +240,7 @@ func TestTheDataOfOurClaimsIsWaitedFor(t *testing.T) {
 	}
 	r := bed(t, "", ourRestore+"\n---\n"+volume("ours", "Delete", "2026-01-01T10:05:00Z")+"\n---\n"+volume("old", "Delete", "2025-01-01T10:00:00Z")+"\n---\n"+volume("kept", "Retain", "2026-01-01T10:05:00Z"))
 	d := settle(t, DestinationGone(r))
-	check(t, "waits", d, pipeline.Wait, "waiting for 1 objects on the destination to be gone: PersistentVolume ours is Released and waits for its provisioner to delete it: disk busy")
+	check(t, "waits", d, pipeline.Wait, "waiting for 1 object on the destination to be gone: PersistentVolume ours is Released and waits for its provisioner to delete it: disk busy")
 	if got := warned(d, "LeftInPlace"); len(got) != 1 || !strings.Contains(got[0], "PersistentVolume kept") {
 		t.Errorf("the volume that keeps its data is not named: %q", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ func EnsureStagePods(r Run) pipeline.Step {
 		on:      r.Source,
 		objects: r.stagePods,
 		note: progress.Remark{
-			Why: "EnsureStagePods", Say: fmt.Sprintf("stage pods for %d claims", len(r.Plan.Copied())),
+			Why: "EnsureStagePods", Say: "stage pods for " + english.Plural(len(r.Plan.Copied()), "claim", ""),
 		},
 	}
 }
@@ -128,7 +129,7 @@ func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {
 	note := progress.Remark{Why: "StagePodsCreated"}
 	switch {
 	case len(missing) == 0:
-		note.Say = fmt.Sprintf("every one of %d claims is mounted by a running stage pod", len(claims))
+		note.Say = "mounted by running stage pods: " + english.Plural(len(claims), "claim", "")
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	case len(waiting) == 0:
 		note.Say = "stage pods are gone, of " + strings.Join(missing, ", ")
@@ -160,10 +161,10 @@ func decideStagePodsDeleted(pods []corev1.Pod) pipeline.Decision {
 	if len(pods) == 0 {
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	}
-	note.Say = fmt.Sprintf("waiting for %d stage pods to be gone", len(pods))
+	note.Say = fmt.Sprintf("waiting for %s to be gone", english.Plural(len(pods), "stage pod", ""))
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil {
-			note.Say = fmt.Sprintf("deleting %d stage pods", len(pods))
+			note.Say = "deleting " + english.Plural(len(pods), "stage pod", "")
 			return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 		}
 	}

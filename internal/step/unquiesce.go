@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +47,7 @@ func decideUnquiesce(ws []quiesce.Workload, o naming.Owner) pipeline.Decision {
 	}
 	d.Verdict, d.Note = pipeline.Done, progress.Remark{Why: "UnquiesceApplications", Say: "nothing on the source is stopped by this plan"}
 	if n := len(d.Facts); n > 0 {
-		d.Note = progress.Remark{Why: "UnquiesceApplications", Say: fmt.Sprintf("%d workloads of the source are as they were", n)}
+		d.Note = progress.Remark{Why: "UnquiesceApplications", Say: "as before on the source: " + english.Plural(n, "workload", "")}
 	}
 	return d
 }
@@ -135,7 +136,7 @@ func decideUnquiesced(settle, slow []quiesce.Workload, traces int, e evidence) p
 		note.Say = fmt.Sprintf("removing %d revisions of DaemonSets that the quiesce has left", traces)
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	case len(settle) > 0:
-		note.Say = fmt.Sprintf("%d workloads of the source are as ready as they were", len(settle))
+		note.Say = "as ready on the source as before: " + english.Plural(len(settle), "workload", "")
 		return pipeline.Decision{Verdict: pipeline.Act, Note: note}
 	case len(slow) > 0:
 		note.On = workloadRef(progress.OnSource, slow[0])

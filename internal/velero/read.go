@@ -1,9 +1,9 @@
 package velero
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 
 	"github.com/mig-cli/mig/internal/progress"
@@ -63,7 +63,7 @@ func trouble(what, phase, reason string, validation []string, errs int) string {
 	case len(validation) > 0:
 		s += ": " + strings.Join(validation, "; ")
 	case errs > 0:
-		s += fmt.Sprintf(" with %d errors", errs)
+		s += " with " + english.Plural(errs, "error", "")
 	}
 	return s
 }
