@@ -25,9 +25,9 @@ func Run(ctx context.Context, f *Factory, args []string) int {
 	root.SetArgs(args)
 	root.SetIn(f.Streams.In)
 	root.SetOut(f.Streams.Out)
-	root.SetErr(f.Streams.Err)
+	root.SetErr(f.Streams.ErrOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(f.Streams.Err, f.speaksJSON(cmd, args), err)
+	return report(f.Streams.ErrOut, f.speaksJSON(cmd, args), err)
 }
 
 func newRootCommand(f *Factory) *cobra.Command {

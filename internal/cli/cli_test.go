@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/discover"
@@ -42,7 +43,7 @@ func newBench(t *testing.T) *bench {
 	t.Chdir(t.TempDir())
 	b := &bench{env: map[string]string{}, stop: make(chan struct{})}
 	b.Factory = &Factory{
-		Streams:  Streams{In: strings.NewReader(""), Out: &b.out, Err: &b.err, Size: func() (int, int) { return 80, 24 }},
+		Streams:  Streams{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b.out, ErrOut: &b.err}, Size: func() (int, int) { return 80, 24 }},
 		Getenv:   func(key string) string { return b.env[key] },
 		Stop:     b.stop,
 		Contexts: func(string) []string { return []string{"dst", "src"} },
@@ -541,7 +542,7 @@ func TestAnInterruptIsSaidAndLetsTheRunEnd(t *testing.T) {
 	b := newBench(t)
 	writePlan(t, "shop.yaml", shopPlan)
 	told := make(chan struct{})
-	b.Streams.Err = writerFunc(func(p []byte) (int, error) {
+	b.Streams.ErrOut = writerFunc(func(p []byte) (int, error) {
 		if strings.Contains(string(p), "stopping at the next safe point") {
 			close(told)
 		}

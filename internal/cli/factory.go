@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
@@ -19,12 +19,10 @@ import (
 
 // Streams are where a command reads and writes, and what they can do.
 type Streams struct {
-	In  io.Reader
-	Out io.Writer // data
-	Err io.Writer // talk
+	genericiooptions.IOStreams // Out is for data, ErrOut for talk
 
 	InTerminal, OutTerminal, ErrTerminal bool
-	// Size of the terminal now; asked only where Out or Err is one.
+	// Size of the terminal now; asked only where Out or ErrOut is one.
 	Size func() (width, height int)
 }
 
@@ -70,7 +68,7 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 func processStreams(in, out, errOut *os.File) Streams {
 	isTerminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 	s := Streams{
-		In: in, Out: out, Err: errOut,
+		IOStreams:  genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut},
 		InTerminal: isTerminal(in), OutTerminal: isTerminal(out), ErrTerminal: isTerminal(errOut),
 	}
 	shown := errOut

@@ -239,7 +239,7 @@ func (o *planCreateOptions) show(path string, got *discover.Proposal) error {
 		fmt.Fprintf(&said, "- %s\n", note)
 	}
 	fmt.Fprintf(&said, "Look it over, then: mig plan validate %s\n", planArg(path))
-	_, err = fmt.Fprint(o.streams.Err, said.String())
+	_, err = fmt.Fprint(o.streams.ErrOut, said.String())
 	return err
 }
 

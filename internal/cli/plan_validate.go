@@ -100,7 +100,7 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 		return notReady(v.Name(), conditions, srcFacts, dstFacts, "settle what is marked ✗, then: mig plan validate "+planArg(path))
 	}
 	if o.output == string(render.FormatTable) {
-		_, err = fmt.Fprintf(o.streams.Err, "\nPlan %s can run: mig migrate %s --watch\n", v.Name(), planArg(path))
+		_, err = fmt.Fprintf(o.streams.ErrOut, "\nPlan %s can run: mig migrate %s --watch\n", v.Name(), planArg(path))
 	}
 	return err
 }

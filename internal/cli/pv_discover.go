@@ -106,12 +106,12 @@ func (o *pvDiscoverOptions) show(path string, got *discover.Proposal) error {
 		return err
 	}
 	for _, note := range got.Notes {
-		if _, err := fmt.Fprintf(o.streams.Err, "- %s\n", note); err != nil {
+		if _, err := fmt.Fprintf(o.streams.ErrOut, "- %s\n", note); err != nil {
 			return err
 		}
 	}
 	if changed(got.Claims) && !o.update {
-		_, err = fmt.Fprintf(o.streams.Err, "Bring the plan up to date with: mig pv discover %s --update\n", planArg(path))
+		_, err = fmt.Fprintf(o.streams.ErrOut, "Bring the plan up to date with: mig pv discover %s --update\n", planArg(path))
 	}
 	return err
 }

@@ -139,11 +139,11 @@ func (o *runOptions) view(r migrate.Options) render.View {
 	case o.watch && o.canRedraw:
 		p := r.Plan.Plan()
 		return render.NewBars(render.BarsOptions{
-			Writer: o.streams.Err, Size: o.streams.Size, Colour: o.colour(o.settings.Colour),
+			Writer: o.streams.ErrOut, Size: o.streams.Size, Colour: o.colour(o.settings.Colour),
 			Title: fmt.Sprintf("mig %s %s: %s → %s", o.kind, r.Plan.Name(), p.Spec.Source.Context, p.Spec.Destination.Context),
 		})
 	default:
-		return render.NewLines(o.streams.Err)
+		return render.NewLines(o.streams.ErrOut)
 	}
 }
 
@@ -273,7 +273,7 @@ func resultWord(err error) string {
 // past them, and what can be done next.
 func (s runSummary) tell(streams Streams, arg string) {
 	for _, w := range s.Warnings {
-		_, _ = fmt.Fprintln(streams.Err, "mig: warning: "+w)
+		_, _ = fmt.Fprintln(streams.ErrOut, "mig: warning: "+w)
 	}
 	if s.Result != "done" {
 		return // the error tells the rest
@@ -314,7 +314,7 @@ func (o *runOptions) confirm(ctx context.Context, question string) error {
 			Hint: "say --yes if you mean it",
 		}
 	}
-	_, _ = fmt.Fprint(o.streams.Err, question+" [y/N] ")
+	_, _ = fmt.Fprint(o.streams.ErrOut, question+" [y/N] ")
 	answer := make(chan string, 1)
 	go func() { // a read of a terminal cannot be ended; the process's end does
 		var word string

@@ -75,7 +75,7 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	last, err := o.latest(ctx, src, dst, v)
 	if errors.Is(err, record.ErrNoRun) {
-		_, err = fmt.Fprintf(o.streams.Err, "Plan %s has no run yet: mig migrate %s\n", v.Name(), planArg(path))
+		_, err = fmt.Fprintf(o.streams.ErrOut, "Plan %s has no run yet: mig migrate %s\n", v.Name(), planArg(path))
 		return err
 	}
 	if err != nil {
