@@ -36,6 +36,7 @@ const (
 	AnnMigratedFrom = Prefix + "migrated-from" // left for audit on the destination's
 	AnnMigratedAt   = Prefix + "migrated-at"
 	AnnRunUID       = Prefix + "run-uid"
+	AnnPlanUID      = Prefix + "plan-uid"
 )
 
 // Keys of the reference system, written beside ours where the meaning is the

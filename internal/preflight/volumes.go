@@ -46,7 +46,7 @@ func actionsChosen(l look) []Condition {
 			hint: "write action: copy or action: skip for it in the plan's volumes",
 		})}
 	}
-	return []Condition{required(ActionsChosen, fmt.Sprintf("%d volumes are copied, %d skipped", len(l.plan.Copied()), len(l.spec.Volumes)-len(l.plan.Copied())))}
+	return []Condition{required(ActionsChosen, fmt.Sprintf("volumes copied: %d, skipped: %d", len(l.plan.Copied()), len(l.spec.Volumes)-len(l.plan.Copied())))}
 }
 
 func notInPlan(l look) []Condition {

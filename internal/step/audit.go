@@ -124,7 +124,7 @@ func (s tidied) unmarked(ctx context.Context) ([]mark, error) {
 			return nil
 		}
 		out = append(out, mark{placed{c, o}, map[string]string{
-			direction: other, naming.AnnRunUID: s.r.Owner.RunUID, naming.AnnMigratedAt: at,
+			direction: other, naming.AnnRunUID: s.r.Owner.RunUID, naming.AnnPlanUID: s.r.Owner.PlanUID, naming.AnnMigratedAt: at,
 		}})
 		return nil
 	}
@@ -159,4 +159,88 @@ func place(c *cluster.Cluster, key client.ObjectKey) string {
 		return c.Access.Context + "/" + key.Name
 	}
 	return c.Access.Context + "/" + key.Namespace + "/" + key.Name
+}
+
+// MarksRemoved takes back, at the end of a rollback, what EnsureAnnotationsDeleted
+// has left on the namespaces and claims that are still there: they did not go
+// anywhere after all.
+func MarksRemoved(r Run) pipeline.Step { return marksRemoved{r} }
+
+type marksRemoved struct{ r Run }
+
+func (s marksRemoved) Name() string { return "EnsureAnnotationsDeleted" }
+
+func (s marksRemoved) Next(ctx context.Context) (pipeline.Decision, error) {
+	note := progress.Remark{Why: s.Name(), Say: "no namespace and no claim says any more that it went elsewhere"}
+	marked, err := s.marked(ctx)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	if len(marked) > 0 {
+		return pipeline.Decision{Verdict: pipeline.Act, Note: note}, nil
+	}
+	return pipeline.Decision{Verdict: pipeline.Done, Note: note}, nil
+}
+
+func (s marksRemoved) Act(ctx context.Context) error {
+	marked, err := s.marked(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range marked {
+		before := m.object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+		annotations := m.object.GetAnnotations()
+		for _, key := range auditMarks {
+			delete(annotations, key)
+		}
+		m.object.SetAnnotations(annotations)
+		if err := m.on.Patch(ctx, m.object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// auditMarks are the annotations that a finished migration leaves behind.
+var auditMarks = []string{naming.AnnMigratedTo, naming.AnnMigratedFrom, naming.AnnMigratedAt, naming.AnnRunUID, naming.AnnPlanUID} //nolint:gochecknoglobals // a constant list
+
+// marked are the namespaces of the plan, and their claims, that bear marks of
+// its runs; those of another plan's are true still.
+func (s marksRemoved) marked(ctx context.Context) ([]placed, error) {
+	var out []placed
+	for _, ns := range s.r.Plan.SourceNamespaces() {
+		for _, at := range []struct {
+			c  *cluster.Cluster
+			ns string
+		}{{s.r.Source.Cluster, ns}, {s.r.Destination.Cluster, s.r.Plan.DestinationNamespace(ns)}} {
+			found, err := s.markedIn(ctx, at.c, at.ns)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+func (s marksRemoved) markedIn(ctx context.Context, c *cluster.Cluster, name string) ([]placed, error) {
+	var ns corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := c.List(ctx, &claims, client.InNamespace(name)); err != nil {
+		return nil, err
+	}
+	objects := []client.Object{&ns}
+	for i := range claims.Items {
+		objects = append(objects, &claims.Items[i])
+	}
+	var out []placed
+	for _, o := range objects {
+		if o.GetDeletionTimestamp() == nil && o.GetAnnotations()[naming.AnnPlanUID] == s.r.Owner.PlanUID {
+			out = append(out, placed{c, o})
+		}
+	}
+	return out, nil
 }

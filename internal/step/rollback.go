@@ -28,7 +28,7 @@ import (
 // half-way.
 func RollbackSteps(r Run) []pipeline.Step {
 	steps := append([]pipeline.Step{VeleroWorkStopped(r), DestinationCleaned(r)}, RecoverySteps(r)...)
-	return append(steps, DestinationGone(r), RestoresDeleted(r))
+	return append(steps, DestinationGone(r), RestoresDeleted(r), MarksRemoved(r))
 }
 
 // RecoverySteps bring the source up again and leave the destination alone: for
