@@ -125,7 +125,7 @@ func (f *Facts) reach(ctx context.Context, c *cluster.Cluster) bool {
 	version, r, err := reach(ctx, c)
 	f.Version, f.Reach = version, r
 	if err != nil {
-		f.Error = err.Error()
+		f.Error = cluster.Plain(err)
 	}
 	return r == Reached
 }
@@ -156,7 +156,7 @@ func (l *look) part(name string, ask func(context.Context) error) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.gaps = append(l.gaps, Gap{Part: name, Denied: cluster.IsDenied(err), Error: err.Error()})
+		l.gaps = append(l.gaps, Gap{Part: name, Denied: cluster.IsDenied(err), Error: cluster.Plain(err)})
 		return nil
 	})
 }
