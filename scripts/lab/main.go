@@ -29,6 +29,7 @@ const usage = `usage: lab COMMAND [FLAGS]
 Flags of up and build:
   --parts control-plane|nodes|velero   how much; each includes what is before it (default velero)
   --clusters src,dst                   which clusters (default both)
+  --dst-kubernetes VERSION             another version of Kubernetes for dst, like 1.37.2
 
 Everything is kept in $MIG_LAB, or mig-lab in the user's cache directory.
 
@@ -117,11 +118,12 @@ func parse(command string, args []string) (lab.Want, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.Usage = func() {}
 	flags.SetOutput(discard{})
-	parts, clusters := "velero", "src,dst"
+	parts, clusters, dstKubernetes := "velero", "src,dst", ""
 	switch command {
 	case "up", "build":
 		flags.StringVar(&parts, "parts", parts, "")
 		flags.StringVar(&clusters, "clusters", clusters, "")
+		flags.StringVar(&dstKubernetes, "dst-kubernetes", dstKubernetes, "")
 	case "down", "status", "env":
 	default:
 		return lab.Want{}, fmt.Errorf("no command %q", command)
@@ -132,8 +134,13 @@ func parse(command string, args []string) (lab.Want, error) {
 	if flags.NArg() > 0 {
 		return lab.Want{}, fmt.Errorf("%s takes no argument %q", command, flags.Arg(0))
 	}
-	wanted, err := lab.ParseParts(parts)
-	return lab.Want{Parts: wanted, Clusters: strings.Split(clusters, ",")}, err
+	want := lab.Want{Clusters: strings.Split(clusters, ",")}
+	if dstKubernetes != "" {
+		want.Kubernetes = map[string]string{"dst": dstKubernetes}
+	}
+	var err error
+	want.Parts, err = lab.ParseParts(parts)
+	return want, err
 }
 
 type discard struct{}

@@ -85,3 +85,47 @@ func TestModulesOfTheRepository(t *testing.T) {
 		t.Errorf("Velero does not know its version: %q, %v", flags, err)
 	}
 }
+
+func TestRenderVersion(t *testing.T) {
+	const upstream = `module k8s.io/kubernetes
+
+go 1.26.0
+
+godebug default=go1.26
+
+require (
+	go.etcd.io/etcd/server/v3 v3.7.0
+	k8s.io/api v0.0.0
+)
+
+require (
+	a.test/indirect v1.0.0 // indirect
+)
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+)
+`
+	const want = `module lab
+
+go 1.26.0
+godebug default=go1.26
+
+require k8s.io/kubernetes v1.37.2
+
+require (
+	go.etcd.io/etcd/server/v3 v3.7.0
+	k8s.io/api v0.0.0
+)
+require (
+	a.test/indirect v1.0.0 // indirect
+)
+
+replace (
+	k8s.io/api => k8s.io/api v0.37.2
+)
+`
+	if got := renderVersion(upstream, "lab", "1.37.2"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -34,7 +34,7 @@ func (l Lab) build(ctx context.Context, want Want) (made, error) {
 	maker := image.Maker{Place: l.Place, Say: l.Say}
 	result := made{kubernetes: map[string]string{}}
 	if want.Parts < Nodes {
-		return result, l.buildKubernetes(ctx, builder, source, &result)
+		return result, l.buildKubernetes(ctx, builder, source, want, &result)
 	}
 	// PostgreSQL's image waits for the network and the disk, and all others for processors.
 	ctx, cancel := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func (l Lab) cleanWork(ctx context.Context) error {
 }
 
 func (l Lab) buildPrograms(ctx context.Context, builder build.Builder, source build.Source, want Want, result *made) error {
-	if err := l.buildKubernetes(ctx, builder, source, result); err != nil {
+	if err := l.buildKubernetes(ctx, builder, source, want, result); err != nil {
 		return err
 	}
 	modules := []build.Module{source.Pause()}
@@ -97,13 +97,22 @@ func (l Lab) buildPrograms(ctx context.Context, builder build.Builder, source bu
 	return err
 }
 
-func (l Lab) buildKubernetes(ctx context.Context, builder build.Builder, source build.Source, result *made) error {
+func (l Lab) buildKubernetes(ctx context.Context, builder build.Builder, source build.Source, want Want, result *made) error {
 	module, err := source.Kubernetes()
 	if err != nil {
 		return err
 	}
 	if result.kubernetes[""], err = builder.Ensure(ctx, module); err != nil {
 		return err
+	}
+	for _, version := range want.Kubernetes {
+		other, err := builder.KubernetesVersion(ctx, source, version)
+		if err != nil {
+			return err
+		}
+		if result.kubernetes[version], err = builder.Ensure(ctx, other); err != nil {
+			return err
+		}
 	}
 	kubectl := l.Place.Program("kubectl")
 	if target, err := os.Readlink(kubectl); err != nil || target != "kubernetes" {

@@ -80,18 +80,21 @@ const (
 
 // Up brings up what is wanted and not there. It may be called again at any time, also after it was killed.
 func (l Lab) Up(ctx context.Context, want Want) error {
-	if err := l.check(ctx, want); err != nil {
+	if err := l.checkAlone(); err != nil {
 		return err
 	}
-	made, err := l.build(ctx, want)
-	if err != nil {
+	if err := l.check(ctx, want); err != nil {
 		return err
 	}
 	if err := l.startAnewAfterBoot(ctx); err != nil {
 		return err
 	}
-	want, err = l.remember(want)
+	want = l.withFormer(want)
+	made, err := l.build(ctx, want)
 	if err != nil {
+		return err
+	}
+	if err := l.remember(want); err != nil {
 		return err
 	}
 	clusters, err := l.clusters(want, made)
@@ -112,15 +115,20 @@ func (l Lab) Up(ctx context.Context, want Want) error {
 	return cluster.WriteKubeconfigs(clusters)
 }
 
+// checkAlone returns an error when another directory's lab runs: the addresses and the names of namespaces and cgroups are
+// the same for all.
+func (l Lab) checkAlone() error {
+	for _, owner := range process.Owners() {
+		if owner != string(l.Place) {
+			return fmt.Errorf("this machine has a lab already, in %s: use it, or take it down with `MIG_LAB=%s lab down`", owner, owner)
+		}
+	}
+	return nil
+}
+
 func (l Lab) check(ctx context.Context, want Want) error {
 	if len(l.Place) > socketRoom {
 		return fmt.Errorf("the path %s is too long for sockets below it: set MIG_LAB to one of at most %d characters", l.Place, socketRoom)
-	}
-	// The addresses and the names of namespaces and cgroups are the same for all.
-	for _, owner := range process.Owners() {
-		if owner != string(l.Place) {
-			return fmt.Errorf("this machine has a lab already, in %s: take it down with `MIG_LAB=%s lab down`, or use it", owner, owner)
-		}
 	}
 	if err := os.MkdirAll(string(l.Place), 0o755); err != nil {
 		return err
@@ -211,16 +219,20 @@ func (l Lab) startAnewAfterBoot(ctx context.Context) error {
 
 func (l Lab) wantFile() string { return l.Place.Run("want.json") }
 
-// remember adds to what was wanted before: `up` never takes anything down.
-func (l Lab) remember(want Want) (Want, error) {
+// withFormer adds what was wanted before: `up` never takes anything down.
+func (l Lab) withFormer(want Want) Want {
 	if before, ok := l.wanted(); ok {
-		want = merge(before, want)
+		return merge(before, want)
 	}
+	return want
+}
+
+func (l Lab) remember(want Want) error {
 	content, err := json.Marshal(want)
 	if err != nil {
-		return Want{}, err
+		return err
 	}
-	return want, process.WriteFile(l.wantFile(), content, 0o644)
+	return process.WriteFile(l.wantFile(), content, 0o644)
 }
 
 func merge(before, now Want) Want {
