@@ -123,7 +123,7 @@ func TestBadCommandLinesMakeNoPlan(t *testing.T) {
 			failed,
 			[]string{"not as a Kubernetes API"},
 		},
-		{"a destination that is the source", []string{"--src", "src", "--dst", "src"}, failed, []string{"one cluster"}},
+		{"a destination that is the source", []string{"--src", "src", "--dst", "src"}, usage, []string{"a migration needs two clusters"}},
 		{
 			"a destination that is the source under another name", []string{"--src", "src", "--dst", "src-again", "--dst-kubeconfig", kubeconfig},
 			failed, []string{"one cluster"},

@@ -80,7 +80,7 @@ func (m *Move) Watch(ctx context.Context, limit time.Duration) {
 // Moved is what must be true after the cutover.
 func (m *Move) Moved() []Proof {
 	return []Proof{
-		{"every volume was restored file by file as the source holds it: content, owner, mode, time, links", m.restoredEqual},
+		{"every volume was restored file by file as the source holds it: names, content, owners, modes, times, links", m.restoredEqual},
 		{"what the application does not rewrite is still so while it runs, and Velero left nothing in the volumes", m.stillEqual},
 		{"nothing written just before the quiesce was lost to the user's own backup annotation", m.appended},
 		{"the database answers on the destination, and its client writes", m.answers},

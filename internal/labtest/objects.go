@@ -34,14 +34,16 @@ var restless = map[string]bool{ //nolint:gochecknoglobals // a constant of a map
 	"BackupRepository": true, "BackupStorageLocation": true, "ServerStatusRequest": true,
 }
 
-// ObjectsOf reads all objects of some namespaces, the namespaces themselves
-// and the volumes bound to their claims.
+// ObjectsOf reads all objects of some namespaces but Events, the namespaces
+// themselves and the volumes bound to their claims.
 func ObjectsOf(ctx context.Context, c *cluster.Cluster, namespaces ...string) (Objects, error) {
 	all, err := AllObjects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(all, func(_ string, o map[string]any) bool { return !slices.Contains(namespaces, homeOf(o)) })
+	maps.DeleteFunc(all, func(_ string, o map[string]any) bool {
+		return !slices.Contains(namespaces, homeOf(o)) || o["kind"] == "Event"
+	})
 	return all, nil
 }
 

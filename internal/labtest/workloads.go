@@ -34,12 +34,12 @@ func workloadsReady(ctx context.Context, c *cluster.Cluster, namespace string) (
 		return "there are none", nil
 	}
 	for _, d := range deployments.Items {
-		if want := *d.Spec.Replicas; d.Status.ObservedGeneration < d.Generation || d.Status.ReadyReplicas != want || d.Status.Replicas != want {
+		if want := *d.Spec.Replicas; d.Status.ObservedGeneration < d.Generation || d.Status.ReadyReplicas != want || d.Status.Replicas != want || d.Status.UpdatedReplicas != want {
 			return describePods(ctx, c, namespace, fmt.Sprintf("Deployment %s has %d of %d pods ready", d.Name, d.Status.ReadyReplicas, want))
 		}
 	}
 	for _, s := range sets.Items {
-		if want := *s.Spec.Replicas; s.Status.ObservedGeneration < s.Generation || s.Status.ReadyReplicas != want || s.Status.Replicas != want {
+		if want := *s.Spec.Replicas; s.Status.ObservedGeneration < s.Generation || s.Status.ReadyReplicas != want || s.Status.Replicas != want || s.Status.UpdatedReplicas != want {
 			return describePods(ctx, c, namespace, fmt.Sprintf("StatefulSet %s has %d of %d pods ready", s.Name, s.Status.ReadyReplicas, want))
 		}
 	}
