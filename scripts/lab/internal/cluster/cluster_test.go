@@ -160,3 +160,9 @@ func TestIdentitiesOfNodesAreTheirs(t *testing.T) {
 		}
 	}
 }
+
+func TestPodOfResult(t *testing.T) {
+	if got := podOfResult("miglab-src-node-1-0aab63-eth0"); got != "0aab63" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -32,38 +32,50 @@ func DownAll(ctx context.Context, dir place.Dir) error {
 	return errors.Join(
 		removeCgroups(),
 		network.Remove(ctx),
-		removeShimSockets(),
+		removeShimSockets(dir),
 		removeCNIResults(),
 		os.RemoveAll(dir.Run()),
 	)
 }
 
-// removeShimSockets removes the sockets of dead shims. Their directory is fixed and all containerds' on this machine, so
-// only those go that nobody listens on any more.
-func removeShimSockets() error {
-	const dir = "/run/containerd/s"
-	open, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return err
-	}
-	sockets, _ := filepath.Glob(dir + "/*")
+// removeShimSockets removes the sockets of dead shims. They are where those of every containerd on this machine are, so only
+// those go whose containers' states name them.
+func removeShimSockets(dir place.Dir) error {
+	files, _ := filepath.Glob(dir.Run("*", "*", "state", "io.containerd.runtime.v2.task", "*", "*", "address"))
 	var errs []error
-	for _, socket := range sockets {
-		if !strings.Contains(string(open), socket) {
-			errs = append(errs, os.Remove(socket))
+	for _, file := range files {
+		address, err := os.ReadFile(file)
+		if socket, found := strings.CutPrefix(string(address), "unix://"); err == nil && found {
+			errs = append(errs, ignoreNotExist(os.Remove(strings.TrimSpace(socket))))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeCNIResults removes what the CNI library keeps of pods' networks, in a directory that is fixed too.
+// cniResults is where the CNI library keeps what it made for a pod: NETWORK-POD-INTERFACE.
+const cniResults = "/var/lib/cni/results"
+
+// removeCNIResults removes what is kept for pods of the lab, and what is kept under the same pods' ids for the network that
+// all containerds call the same.
 func removeCNIResults() error {
-	results, _ := filepath.Glob("/var/lib/cni/results/" + cniNetwork("") + "*")
+	results, _ := filepath.Glob(filepath.Join(cniResults, cniNetwork("")+"*-eth0"))
 	var errs []error
 	for _, result := range results {
-		if err := os.Remove(result); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		loopback := filepath.Join(cniResults, "cni-loopback-"+podOfResult(filepath.Base(result))+"-lo")
+		errs = append(errs, ignoreNotExist(os.Remove(loopback)), ignoreNotExist(os.Remove(result)))
 	}
 	return errors.Join(errs...)
+}
+
+// podOfResult is the pod's id, which has no hyphen; the network's name has some.
+func podOfResult(name string) string {
+	rest := strings.TrimSuffix(name, "-eth0")
+	return rest[strings.LastIndex(rest, "-")+1:]
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
