@@ -125,8 +125,10 @@ func TestBadCommandLinesMakeNoPlan(t *testing.T) {
 		},
 		{"a destination that is the source", []string{"--src", "src", "--dst", "src"}, usage, []string{"a migration needs two clusters"}},
 		{
-			"a destination that is the source under another name", []string{"--src", "src", "--dst", "src-again", "--dst-kubeconfig", kubeconfig},
-			failed, []string{"one cluster"},
+			"a destination that is the source under another name",
+			[]string{"--src", "src", "--dst", "src-again", "--dst-kubeconfig", kubeconfig},
+			failed,
+			[]string{"one cluster"},
 		},
 		{"a namespace that is not there", []string{"--src", "src", "--dst", "dst", "--namespaces", "e2e-not-there"}, failed, []string{"e2e-not-there"}},
 		{"no destination", []string{"--src", "src"}, usage, []string{"--dst"}},

@@ -78,7 +78,7 @@ func sum(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
 		return "", err

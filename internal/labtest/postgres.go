@@ -135,7 +135,7 @@ func (l *Lab) DumpOfCopy(ctx context.Context, namespace, claim string) (Dump, er
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a copy
+	defer os.RemoveAll(dir)
 	if out, err := exec.CommandContext(ctx, "cp", "-a", files, filepath.Join(dir, "data")).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("copy of %s/%s: %w: %s", namespace, claim, err, out)
 	}

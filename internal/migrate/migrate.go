@@ -225,7 +225,7 @@ func (d *driver) begin(ctx context.Context, s start, last *record.Run) (Result, 
 // finishEarlier brings the source up that an earlier run has left down.
 func (d *driver) finishEarlier(ctx context.Context, last *record.Run) error {
 	d.o.Say("an earlier run has left the source down: bringing it up first")
-	if err := d.open(ctx, resume, last); err != nil {
+	if err := d.open(ctx, resume); err != nil {
 		return err
 	}
 	err := d.bringSourceUp(ctx)
@@ -237,7 +237,7 @@ func (d *driver) finishEarlier(ctx context.Context, last *record.Run) error {
 }
 
 // open begins or takes up the record and whoever is told.
-func (d *driver) open(ctx context.Context, w way, last *record.Run) error {
+func (d *driver) open(ctx context.Context, w way) error {
 	r := record.Run{
 		UID: d.owner.RunUID, Kind: string(d.o.Kind), Who: d.who, Host: fmt.Sprintf("%s, process %d", hostname(), os.Getpid()),
 		Version: version.String(), Started: time.Now(),
@@ -275,7 +275,7 @@ func (d *driver) close(ctx context.Context) {
 }
 
 func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, error) {
-	if err := d.open(ctx, s.way, last); err != nil {
+	if err := d.open(ctx, s.way); err != nil {
 		return Result{}, err
 	}
 	defer d.close(ctx)

@@ -112,9 +112,9 @@ func OfPlanUID(l map[string]string) string {
 	return l[LabelPlan]
 }
 
-// Velero's objects of a run. A name of at most 63 characters is used by Velero
-// as it is as the value of its labels; a longer one is hashed there
-// (velero pkg/label/label.go), so ours stay below.
+// InitialBackup is the name of the run's backup of all objects. Velero uses a
+// name of at most 63 characters as it is as the value of its labels and hashes
+// a longer one (velero pkg/label/label.go), so ours all stay below.
 func (o Owner) InitialBackup() string { return o.object("initial") }
 
 // StageBackup is the name of the run's backup of the volumes.

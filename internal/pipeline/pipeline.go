@@ -86,7 +86,9 @@ type BlockedError struct {
 	Note progress.Note
 }
 
-func (e *BlockedError) Error() string { return fmt.Sprintf("step %s is blocked: %s", e.Step, e.Note.Text()) }
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("step %s is blocked: %s", e.Step, e.Note.Text())
+}
 
 // FailedError ends a run at a step that cannot come to its end.
 type FailedError struct {
@@ -291,8 +293,7 @@ func (r *stepRun) ride(ctx context.Context, err error) error {
 
 func (r *stepRun) fail(ctx context.Context, n progress.Note, err error) error {
 	failed := &FailedError{Step: r.step.Name(), Note: n, Err: err}
-	var timeout *TimeoutError
-	if errors.As(err, &timeout) {
+	if timeout, ok := errors.AsType[*TimeoutError](err); ok {
 		failed.Note = progress.Remark{Why: n.Reason(), Say: timeout.Error(), On: n.Regarding()}
 	}
 	told := failed.Note

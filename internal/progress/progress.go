@@ -116,9 +116,6 @@ func (t tee) Emit(u Update) {
 	}
 }
 
-// Discard takes updates and forgets them.
-var Discard Sink = tee(nil)
-
 // Recorder keeps every update, for tests and summaries.
 type Recorder struct {
 	mu      sync.Mutex

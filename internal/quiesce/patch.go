@@ -3,6 +3,7 @@ package quiesce
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -277,8 +278,8 @@ func whenScaledSpec(policy string) map[string]any {
 }
 
 func nested(v map[string]any, path ...string) map[string]any {
-	for i := len(path) - 1; i >= 0; i-- {
-		v = map[string]any{path[i]: v}
+	for _, p := range slices.Backward(path) {
+		v = map[string]any{p: v}
 	}
 	return v
 }

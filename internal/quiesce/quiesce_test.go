@@ -2,6 +2,7 @@ package quiesce
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -294,9 +295,7 @@ func TestMarksThatCameFromADeploymentAreRemovedFromItsReplicaSet(t *testing.T) {
 	c, err := Start(down)
 	up := after(t, down, c, err)
 	copied := down.GetAnnotations()
-	for k, v := range up.GetAnnotations() {
-		copied[k] = v
-	}
+	maps.Copy(copied, up.GetAnnotations())
 	rs.SetAnnotations(copied)
 	if !CopiedMarks(rs, firstRun) {
 		t.Fatal("the copied marks are not seen")

@@ -2,6 +2,7 @@ package step
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -104,9 +105,7 @@ func (m mark) write(ctx context.Context) error {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for k, v := range m.annotations {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, m.annotations)
 	m.object.SetAnnotations(annotations)
 	return m.on.Patch(ctx, m.object, client.MergeFrom(before))
 }

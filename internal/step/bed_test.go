@@ -85,7 +85,7 @@ func served() []*metav1.APIResourceList {
 func objects(t *testing.T, text string) []client.Object {
 	t.Helper()
 	var out []client.Object
-	for _, doc := range strings.Split(text, "\n---\n") {
+	for doc := range strings.SplitSeq(text, "\n---\n") {
 		if strings.TrimSpace(doc) == "" {
 			continue
 		}

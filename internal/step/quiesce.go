@@ -260,7 +260,7 @@ func unobserved(ws, stopped []quiesce.Workload) []quiesce.Workload {
 		}
 	}
 	for _, w := range ws {
-		if ref := metav1.GetControllerOf(w); ref != nil && down[string(ref.UID)] && w.GetKind() != "Job" && !(w.Observed() && w.Readiness().Wanted == 0) {
+		if ref := metav1.GetControllerOf(w); ref != nil && down[string(ref.UID)] && w.GetKind() != "Job" && (!w.Observed() || w.Readiness().Wanted != 0) {
 			out = append(out, w)
 		}
 	}

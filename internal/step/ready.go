@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dustin/go-humanize/english"
+
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/progress"

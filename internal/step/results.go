@@ -47,7 +47,7 @@ func fetchResults(ctx context.Context, address string, trust storeTrust) (velero
 	if err != nil {
 		return velero.Results{}, fmt.Errorf("object store %s: %w", req.URL.Host, unsigned(err))
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return velero.Results{}, fmt.Errorf("object store %s: %s", req.URL.Host, res.Status)
 	}

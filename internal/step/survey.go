@@ -104,8 +104,7 @@ func (s *look) discover() error {
 		return nil
 	}
 	lists, err := discovery.ServerPreferredResources(s.r.Destination.Discovery)
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partial) {
+	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
 		for gv := range partial.Groups {
 			s.holes = append(s.holes, gv.String())
 		}
