@@ -107,6 +107,9 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 	if err := d.adopt(s, last); err != nil {
 		return Result{}, err
 	}
+	if err := d.ready(ctx, s); err != nil {
+		return Result{}, err
+	}
 	work, release, err := d.lock(ctx)
 	if err != nil {
 		return Result{}, err
@@ -117,6 +120,24 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	return d.begin(work, decideStart(d.o.Kind, last), last)
+}
+
+// ready checks the plan of a first run before anything is written: a run that
+// cannot begin leaves no lease, no record and no Event, least of all on a
+// cluster that was meant by mistake. Prepare checks again under the lock.
+func (d *driver) ready(ctx context.Context, s start) error {
+	if d.o.Kind != Cutover || s.way != fresh || s.leftovers {
+		return nil
+	}
+	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+	if err != nil {
+		return err
+	}
+	f := findings(preflight.Check(d.o.Plan, src, dst))
+	if len(f.Blocking) == 0 {
+		return nil
+	}
+	return &pipeline.BlockedError{Step: step.StepPrepare, Note: step.NotReady(f)}
 }
 
 // runUID is the last run's where it goes on, else a new one.

@@ -27,13 +27,21 @@ func Prepare(r Run, check func(context.Context) (Findings, error)) pipeline.Step
 	return &prepare{r: r, check: check}
 }
 
+// StepPrepare is the name of the first step of a run.
+const StepPrepare = "Prepare"
+
+// NotReady says what keeps a plan from running.
+func NotReady(f Findings) progress.Note {
+	return progress.Remark{Why: StepPrepare, Say: "the plan is not ready: " + strings.Join(f.Blocking, "; ")}
+}
+
 type prepare struct {
 	r        Run
 	check    func(context.Context) (Findings, error)
 	findings *Findings // of this process; the check is dear, and one look decides
 }
 
-func (s *prepare) Name() string { return "Prepare" }
+func (s *prepare) Name() string { return StepPrepare }
 
 func (s *prepare) Next(ctx context.Context) (pipeline.Decision, error) {
 	if s.findings == nil {
@@ -44,11 +52,7 @@ func (s *prepare) Next(ctx context.Context) (pipeline.Decision, error) {
 		s.findings = &f
 	}
 	if len(s.findings.Blocking) > 0 {
-		return pipeline.Decision{
-			Verdict:  pipeline.Blocked,
-			Note:     progress.Remark{Why: "Prepare", Say: "the plan is not ready: " + strings.Join(s.findings.Blocking, "; ")},
-			Warnings: s.findings.Warnings,
-		}, nil
+		return pipeline.Decision{Verdict: pipeline.Blocked, Note: NotReady(*s.findings), Warnings: s.findings.Warnings}, nil
 	}
 	missing, err := s.missing(ctx)
 	if err != nil {
