@@ -33,7 +33,7 @@ func TestAKillInTheMiddleOfTheStageRestoreCostsNothing(t *testing.T) {
 	s.succeeds("migrate")
 
 	t.Run("the data is there, up to the last line before the quiesce", func(t *testing.T) {
-		if err := s.lab.Arrived(t.Context(), s.name, s.dest, labtest.NotesWriting); err != nil {
+		if _, err := s.lab.Arrived(t.Context(), s.name, s.dest, labtest.NotesWriting); err != nil {
 			t.Error(err)
 		}
 		if err := s.lab.GoesOn(t.Context(), s.name, s.dest, labtest.NotesWriting); err != nil {

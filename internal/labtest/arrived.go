@@ -36,15 +36,19 @@ const NotesClaim = "notes"
 const veleroMark = ".velero"
 
 // RestoredFiles waits until the plan's run has told that the volumes are
-// restored, and reads them on the destination before the application does:
-// a database that starts writes at once. It fails where it looked too late to
-// prove anything.
-func (l *Lab) RestoredFiles(ctx context.Context, planUID, namespace string, limit time.Duration) (map[string]Manifest, error) {
+// restored, and reads one of them on the destination before the application
+// does: a database that starts writes at once. It fails where it looked too
+// late to prove anything.
+func (l *Lab) RestoredFiles(ctx context.Context, planUID, namespace, claim string, limit time.Duration) (Manifest, error) {
 	c := l.Destination.Cluster
 	if err := WaitForEvent(ctx, c, planUID, "StageRestoreCreated", limit); err != nil {
 		return nil, err
 	}
-	files, err := FilesOf(ctx, c, namespace)
+	dir, err := VolumeDir(ctx, c, namespace, claim)
+	if err != nil {
+		return nil, err
+	}
+	files, err := Files(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,44 +61,45 @@ func (l *Lab) RestoredFiles(ctx context.Context, planUID, namespace string, limi
 			return nil, fmt.Errorf("looked too late: pod %s/%s may have written already", namespace, p.Name)
 		}
 	}
-	for claim := range files {
-		files[claim] = files[claim].Without(veleroMark)
-	}
-	return files, nil
+	return files.Without(veleroMark), nil
 }
 
-// Arrived says what differs between the volumes of the source, which is at
-// rest, and those of the destination, where the application runs again; nil:
-// nothing but what the application writes.
-func (l *Lab) Arrived(ctx context.Context, source, destination string, w Writing) error {
+// Arrived counts the files that are equal in the volumes of the source, which
+// is at rest, and of the destination, where the application runs again. What
+// differs but for what the application writes is an error.
+func (l *Lab) Arrived(ctx context.Context, source, destination string, w Writing) (int, error) {
 	was, err := FilesOf(ctx, l.Source.Cluster, source)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	equal := 0
 	for claim, files := range was {
 		dir, err := VolumeDir(ctx, l.Destination.Cluster, destination, claim)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := w.arrived(claim, files, dir); err != nil {
-			return fmt.Errorf("claim %s: %w", claim, err)
+		n, err := w.arrived(claim, files, dir)
+		if err != nil {
+			return 0, fmt.Errorf("claim %s: %w", claim, err)
 		}
+		equal += n
 	}
-	return nil
+	return equal, nil
 }
 
-func (w Writing) arrived(claim string, was Manifest, dir string) error {
+func (w Writing) arrived(claim string, was Manifest, dir string) (int, error) {
 	if _, err := os.Lstat(filepath.Join(dir, veleroMark)); err == nil {
-		return fmt.Errorf("%s was left in the volume", veleroMark)
+		return 0, fmt.Errorf("%s was left in the volume", veleroMark)
 	}
 	if slices.Contains(w.Rewrites, claim) {
-		return nil
+		return 0, nil
 	}
 	is, err := Files(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return was.Without(w.Appends[claim]).SameAs(is.Without(w.Appends[claim]))
+	was = was.Without(w.Appends[claim])
+	return len(was), was.SameAs(is.Without(w.Appends[claim]))
 }
 
 // GoesOn says whether the files that only grow go on, on the destination,
