@@ -74,11 +74,11 @@ func hierarchies() []string {
 	return found
 }
 
-// groups are all of the lab's groups, the innermost first.
-func groups() []string {
+// groups are the lab's groups whose names match a pattern, and those in them, the innermost first.
+func groups(pattern string) []string {
 	var found []string
 	for _, hierarchy := range hierarchies() {
-		roots, _ := filepath.Glob(filepath.Join(hierarchy, cgroupPrefix+"*"))
+		roots, _ := filepath.Glob(filepath.Join(hierarchy, pattern))
 		for _, root := range roots {
 			_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 				if err == nil && entry.IsDir() {
@@ -92,10 +92,14 @@ func groups() []string {
 	return found
 }
 
+const allGroups = cgroupPrefix + "*"
+
 // Contained are the processes in the lab's containers.
-func Contained() []int {
+func Contained() []int { return processesIn(groups(allGroups)) }
+
+func processesIn(groups []string) []int {
 	seen := map[int]bool{}
-	for _, group := range groups() {
+	for _, group := range groups {
 		content, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 		if err != nil {
 			continue
@@ -117,7 +121,7 @@ func Contained() []int {
 // removeCgroups removes the groups when nothing is left in them.
 func removeCgroups() error {
 	var errs []error
-	for _, group := range groups() {
+	for _, group := range groups(allGroups) {
 		if err := os.Remove(group); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

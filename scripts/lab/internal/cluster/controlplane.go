@@ -28,9 +28,6 @@ type listening struct {
 
 // UpControlPlane starts what of the control plane does not run, and returns when the API server serves.
 func (c Cluster) UpControlPlane(ctx context.Context) error {
-	if err := c.ensureIdentities(); err != nil {
-		return fmt.Errorf("certificates of %s: %w", c.Name, err)
-	}
 	if err := os.MkdirAll(c.dir("etcd"), 0o700); err != nil {
 		return err
 	}

@@ -100,6 +100,9 @@ func WriteKubeconfigs(clusters []Cluster) error {
 	const sameName = "lab"
 	var all []entry
 	for _, cluster := range clusters {
+		if err := cluster.ensureIdentities(); err != nil {
+			return fmt.Errorf("certificates of %s: %w", cluster.Name, err)
+		}
 		named, err := cluster.entry(cluster.Name)
 		if err != nil {
 			return err

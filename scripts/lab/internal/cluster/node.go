@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,12 +88,9 @@ func (c Cluster) ensureKubeletRoot() error {
 }
 
 func (n node) up(ctx context.Context, images []image.Archive) error {
-	// Daemons in a namespace that was taken away live on, and reach nothing.
 	if !n.net.Exists() {
-		for _, daemon := range n.daemons() {
-			if err := daemon.Stop(ctx); err != nil {
-				return err
-			}
+		if err := n.end(ctx); err != nil {
+			return err
 		}
 	}
 	if err := errors.Join(n.net.Ensure(ctx), ensureCgroup(n.net.Name), n.writeFiles()); err != nil {
@@ -114,6 +112,20 @@ func (n node) up(ctx context.Context, images []image.Archive) error {
 		}
 	}
 	return nil
+}
+
+// end ends all processes of a node whose namespace was taken away: they live on there, and reach nothing. The kubelet will
+// make the pods again.
+func (n node) end(ctx context.Context) error {
+	var errs []error
+	for _, daemon := range n.daemons() {
+		errs = append(errs, daemon.Stop(ctx))
+	}
+	shims := func() []int {
+		return slices.DeleteFunc(process.Marked(Marker(n.Place)), func(pid int) bool { return !process.HasArgument(pid, n.socket()) })
+	}
+	contained := func() []int { return processesIn(groups(cgroupOf(n.net.Name))) }
+	return errors.Join(append(errs, process.KillAll(ctx, shims), process.KillAll(ctx, contained))...)
 }
 
 // ImportImages imports on all nodes what they lack.

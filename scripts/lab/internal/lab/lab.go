@@ -104,15 +104,17 @@ func (l Lab) Up(ctx context.Context, want Want) error {
 	if err := l.network(ctx); err != nil {
 		return err
 	}
+	// Before anything starts: with them a person can look at what does not come up.
+	if err := cluster.WriteKubeconfigs(clusters); err != nil {
+		return err
+	}
 	if err := eachOf(clusters, func(c cluster.Cluster) error { return l.upCluster(ctx, c, want, made) }); err != nil {
 		return err
 	}
 	if want.Parts >= Velero {
-		if err := l.upVelero(ctx, clusters, made); err != nil {
-			return err
-		}
+		return l.upVelero(ctx, clusters, made)
 	}
-	return cluster.WriteKubeconfigs(clusters)
+	return nil
 }
 
 // checkAlone returns an error when another directory's lab runs: the addresses and the names of namespaces and cgroups are
@@ -153,10 +155,6 @@ func (l Lab) network(ctx context.Context) error {
 
 func (l Lab) upCluster(ctx context.Context, c cluster.Cluster, want Want, made made) error {
 	if err := c.UpControlPlane(ctx); err != nil {
-		return err
-	}
-	// As early as can be: with them a person can look at what does not come up.
-	if err := cluster.WriteKubeconfigs([]cluster.Cluster{c}); err != nil {
 		return err
 	}
 	l.Say("%s: API server is ready", c.Name)

@@ -46,5 +46,8 @@ func (l Lab) Lock(ctx context.Context) (unlock func(), err error) {
 	}
 	_ = file.Truncate(0)
 	_, _ = fmt.Fprintln(file, os.Getpid())
-	return func() { _ = file.Close() }, nil
+	return func() {
+		_ = file.Truncate(0)
+		_ = file.Close()
+	}, nil
 }

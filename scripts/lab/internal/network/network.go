@@ -75,6 +75,12 @@ func (n Node) Ensure(ctx context.Context) error {
 		if err := ip(ctx, "netns", "add", filepath.Base(n.Namespace())); err != nil {
 			return err
 		}
+		// The other end of a link that is there is in a namespace that lost its name.
+		if linkExists(n.link()) {
+			if err := ip(ctx, "link", "delete", n.link()); err != nil {
+				return err
+			}
+		}
 	}
 	if !linkExists(n.link()) {
 		if err := ip(ctx, "link", "add", n.link(), "type", "veth", "peer", "name", "eth0", "netns", filepath.Base(n.Namespace())); err != nil {

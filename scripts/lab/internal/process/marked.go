@@ -42,6 +42,12 @@ func Owners() []string {
 	return owners
 }
 
+// HasArgument tells whether a process was started with this argument.
+func HasArgument(pid int, argument string) bool {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && hasEntry(content, argument)
+}
+
 func hasEntry(environ []byte, entry string) bool {
 	for part := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(part) == entry {
