@@ -2,9 +2,7 @@ package labtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
