@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,14 @@ const (
 // patience is how long a run may take on a busy machine; no test measures it.
 const patience = 10 * time.Minute
 
-var theLab = sync.OnceValues(labtest.Find)
+// theLab is held by one test binary at a time.
+var theLab = sync.OnceValues(func() (*labtest.Lab, error) {
+	lab, err := labtest.Find()
+	if err != nil {
+		return nil, err
+	}
+	return lab, lab.Hold(func() { fmt.Fprintln(os.Stderr, "waiting for others who use the lab") })
+})
 
 var theMig = sync.OnceValues(func() (string, error) {
 	lab, err := theLab()

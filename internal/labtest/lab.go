@@ -6,9 +6,11 @@
 package labtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/mig-cli/mig/internal/cluster"
 )
@@ -28,6 +30,8 @@ type Lab struct {
 	Kubeconfig  string
 	Source      cluster.Source
 	Destination cluster.Destination
+
+	held *os.File
 }
 
 // Find finds the lab: in $MIG_LAB, else in the user's cache. It dials nothing.
@@ -55,6 +59,25 @@ func Find() (*Lab, error) {
 
 func (l *Lab) connect(context string) (*cluster.Cluster, error) {
 	return cluster.Connect(cluster.Access{Kubeconfig: l.Kubeconfig, Context: context}, VeleroNamespace)
+}
+
+// Hold keeps the lab for this process until it ends, and waits while another
+// has it: two at once would clear away each other's namespaces.
+func (l *Lab) Hold(waiting func()) error {
+	f, err := os.OpenFile(filepath.Join(l.Home, "in-use"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		waiting()
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return fmt.Errorf("lock of the lab %s: %w", f.Name(), err)
+	}
+	l.held = f // closing it would let go
+	return nil
 }
 
 // Both are the two clusters, the source first.

@@ -40,6 +40,9 @@ func newDemo(ctx context.Context) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := lab.Hold(func() { say("Waiting for others who use the lab …") }); err != nil {
+		return nil, err
+	}
 	mig, err := lab.Mig(ctx)
 	if err != nil {
 		return nil, err
