@@ -58,13 +58,13 @@ func TestBadInputGetsOneClearErrorAndChangesNothing(t *testing.T) {
 		},
 		{
 			"a destination that is the source", func(p *plan.Plan) { p.Spec.Destination.Context = p.Spec.Source.Context },
-			blocked,
-			[]string{"same cluster"},
+			usage,
+			[]string{"a migration needs two clusters"},
 		},
 		{
 			"a destination that is the source under another name", func(p *plan.Plan) { p.Spec.Destination = plan.Cluster{Context: "src-again", Kubeconfig: kubeconfig} },
 			blocked,
-			[]string{"same cluster"},
+			[]string{"are one cluster"},
 		},
 		{
 			"a namespace that is not there", func(p *plan.Plan) {
