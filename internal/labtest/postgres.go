@@ -1,8 +1,10 @@
 package labtest
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,14 +44,30 @@ func (d Database) Count(ctx context.Context, sql string) (int, error) {
 	return strconv.Atoi(out)
 }
 
+// dumpLimit bounds a dump, with the tries that a broken connection cost.
+const dumpLimit = 3 * time.Minute
+
 // Dump is what pg_dump says, but for the words that it draws by lot
-// (\restrict, since 15.14).
+// (\restrict, since 15.14). Megabytes through an exec break off at times on a
+// busy machine: they come compressed, and are asked for again.
 func (d Database) Dump(ctx context.Context) (Dump, error) {
-	out, err := d.exec(ctx, "pg_dump", "-h", "/tmp", "-U", "postgres", "postgres")
+	var out []byte
+	err := Until(ctx, dumpLimit, "a whole pg_dump of "+d.namespace+"/"+d.pod, func(ctx context.Context) (NotYet, error) {
+		packed, err := d.exec(ctx, "pg_dump", "-h", "/tmp", "-U", "postgres", "-Z", "1", "postgres")
+		if err != nil {
+			return "", err
+		}
+		zr, err := gzip.NewReader(strings.NewReader(packed))
+		if err != nil {
+			return "", err
+		}
+		out, err = io.ReadAll(zr) // fails on half a dump: gzip ends with a checksum
+		return "", err
+	})
 	if err != nil {
 		return nil, err
 	}
-	lines := strings.Split(out, "\n")
+	lines := strings.Split(string(out), "\n")
 	return slices.DeleteFunc(lines, func(l string) bool {
 		return strings.HasPrefix(l, `\restrict `) || strings.HasPrefix(l, `\unrestrict `)
 	}), nil
