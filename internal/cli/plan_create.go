@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -244,14 +245,7 @@ func (o *planCreateOptions) show(path string, got *discover.Proposal) error {
 }
 
 func counted(p *plan.Plan) string {
-	return fmt.Sprintf("%s, %s", count(len(p.Spec.Namespaces), "namespace"), count(len(p.Spec.Volumes), "claim"))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s, %s", english.Plural(len(p.Spec.Namespaces), "namespace", ""), english.Plural(len(p.Spec.Volumes), "claim", ""))
 }
 
 // planArg is the shortest PLAN that means a file.

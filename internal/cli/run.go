@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -295,7 +296,7 @@ func (s runSummary) sentence(arg string) string {
 		for _, v := range s.Volumes {
 			total += v.Done
 		}
-		text += fmt.Sprintf(": %s, %s", count(len(s.Volumes), "volume"), render.Size(total))
+		text += fmt.Sprintf(": %s, %s", english.Plural(len(s.Volumes), "volume", ""), render.Size(total))
 	}
 	if s.SourceDownSeconds > 0 {
 		text += "; the source was down for " + render.Took(time.Duration(s.SourceDownSeconds*float64(time.Second)))

@@ -129,11 +129,11 @@ func (d *driver) ready(ctx context.Context, s start) error {
 	if d.o.Kind != Cutover || s.way != fresh || s.leftovers {
 		return nil
 	}
-	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+	conditions, err := d.conditions(ctx)
 	if err != nil {
 		return err
 	}
-	f := findings(preflight.Check(d.o.Plan, src, dst))
+	f := findings(conditions)
 	if len(f.Blocking) == 0 {
 		return nil
 	}
@@ -355,13 +355,21 @@ func (d *driver) announce(ctx context.Context, steps []pipeline.Step) error {
 	})
 }
 
+// conditions are what one look at both clusters says of the plan.
+func (d *driver) conditions(ctx context.Context) ([]preflight.Condition, error) {
+	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return preflight.Check(d.o.Plan, src, dst), nil
+}
+
 // check looks at both clusters once and says what keeps the plan from running.
 func (d *driver) check(ctx context.Context) (step.Findings, error) {
-	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+	conditions, err := d.conditions(ctx)
 	if err != nil {
 		return step.Findings{}, err
 	}
-	conditions := preflight.Check(d.o.Plan, src, dst)
 	err = d.journal.Update(ctx, func(r *record.Run) { r.Conditions, r.Accepted = recorded(conditions), accepted(d.o.Plan) })
 	return findings(conditions), err
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/mig-cli/mig/internal/progress"
 )
 
@@ -29,7 +31,7 @@ func (n started) Reason() string {
 // Text says what the run is to do.
 func (n started) Text() string {
 	return fmt.Sprintf("%s of plan %s: %s, %s, from %s to %s, by %s",
-		n.Kind, n.Plan, count(n.Namespaces, "namespace"), count(n.Volumes, "volume"), n.From, n.To, n.Who)
+		n.Kind, n.Plan, english.Plural(n.Namespaces, "namespace", ""), english.Plural(n.Volumes, "volume", ""), n.From, n.To, n.Who)
 }
 
 // Regarding is the run.
@@ -49,12 +51,5 @@ func (n finished) Text() string { return n.Say }
 
 // Regarding is the run.
 func (n finished) Regarding() progress.Ref { return progress.Ref{} }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

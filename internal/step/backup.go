@@ -151,7 +151,7 @@ func decideStageBackup(b *velerov1.Backup, captures []velero.Capture) pipeline.D
 	d := decideBackup(b, note)
 	d.Amounts = velero.BackupAmounts(captures)
 	d.Facts = backupFacts(captures)
-	if lost := failedBackups(captures); len(lost) > 0 {
+	if lost := lostVolumes(captures, velero.Capture.BackupFailure); len(lost) > 0 {
 		note.Say = velero.BackupTrouble(b) + "; " + strings.Join(lost, "; ")
 		if velero.BackupOutcome(b) == velero.Running {
 			note.Say = strings.Join(lost, "; ")
@@ -181,10 +181,11 @@ func provenBackup(b *velerov1.Backup, note backupNote, captures []velero.Capture
 	return note, pipeline.Done
 }
 
-func failedBackups(captures []velero.Capture) []string {
+// lostVolumes names the volumes that will not come to their end, each with why.
+func lostVolumes(captures []velero.Capture, failure func(velero.Capture) string) []string {
 	var out []string
 	for _, c := range captures {
-		if why := c.BackupFailure(); why != "" {
+		if why := failure(c); why != "" {
 			out = append(out, fmt.Sprintf("volume of %s: %s", c.Claim, why))
 		}
 	}

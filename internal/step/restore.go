@@ -102,7 +102,7 @@ func (s stageRestoreCreated) claims(ctx context.Context) (map[string]corev1.Pers
 func decideStageRestore(st stageState) pipeline.Decision {
 	note := backupNote{Step: "StageRestoreCreated", On: restoreRef(st.restore)}
 	d := pipeline.Decision{Verdict: pipeline.Wait, Amounts: velero.RestoreAmounts(st.captures), Facts: restoreFacts(st.captures)}
-	lost := failedRestores(st.captures)
+	lost := lostVolumes(st.captures, velero.Capture.RestoreFailure)
 	switch outcome := velero.RestoreOutcome(st.restore); {
 	case len(lost) > 0:
 		d.Verdict, note.Say = pipeline.Failed, strings.Join(lost, "; ")
@@ -171,16 +171,6 @@ func waitingForRestore(st stageState) string {
 		s += "; " + strings.Join(stuck, "; ")
 	}
 	return s
-}
-
-func failedRestores(captures []velero.Capture) []string {
-	var out []string
-	for _, c := range captures {
-		if why := c.RestoreFailure(); why != "" {
-			out = append(out, fmt.Sprintf("volume of %s: %s", c.Claim, why))
-		}
-	}
-	return out
 }
 
 func restoreFacts(captures []velero.Capture) []progress.Note {
