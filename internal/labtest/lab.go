@@ -36,7 +36,7 @@ type Lab struct {
 
 // Find finds the lab: in $MIG_LAB, else in the user's cache. It dials nothing.
 func Find() (*Lab, error) {
-	home, err := home()
+	home, err := Home()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,8 @@ func (l *Lab) Both() []*cluster.Cluster {
 	return []*cluster.Cluster{l.Source.Cluster, l.Destination.Cluster}
 }
 
-func home() (string, error) {
+// Home is where the lab keeps its state: $MIG_LAB, else mig-lab in the user's cache.
+func Home() (string, error) {
 	if home := os.Getenv("MIG_LAB"); home != "" {
 		return filepath.Abs(home)
 	}
