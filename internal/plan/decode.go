@@ -13,6 +13,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/mig-cli/mig/internal/naming"
 )
 
 // Bounds of what a file may make the parser do. The parser recurses, and a
@@ -395,7 +397,7 @@ func unknownField(field, key string, t reflect.Type) string {
 			return fmt.Sprintf("unknown field; did you mean %s?", name)
 		}
 	}
-	if near := nearest(key, names); near != "" {
+	if near := naming.Nearest(key, names); near != "" {
 		return fmt.Sprintf("unknown field; did you mean %s?", near)
 	}
 	return fmt.Sprintf("unknown field; here may stand: %s", strings.Join(names, ", "))

@@ -1,8 +1,8 @@
-package plan
+package naming
 
-// nearest is the candidate that a word was probably meant to be; empty where
+// Nearest is the candidate that a word was probably meant to be; empty where
 // none is near enough: at most one slip in three letters.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	best, least := "", len(word)/3+1
 	for _, c := range candidates {
 		if d := distance(word, c, least); d < least {
