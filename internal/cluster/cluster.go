@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,8 @@ type Cluster struct {
 	VeleroNamespace string
 	Discovery       discovery.DiscoveryInterface
 	Config          *rest.Config
+
+	http *http.Client // the one that all of them ask with
 }
 
 // Source is the cluster that applications are moved from. Its objects and data
@@ -138,7 +141,7 @@ func New(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, &KubeconfigError{Access: a, Err: err}
 	}
-	return &Cluster{Client: c, Access: a, Server: cfg.Host, VeleroNamespace: veleroNamespace, Discovery: d, Config: cfg}, nil
+	return &Cluster{Client: c, Access: a, Server: cfg.Host, VeleroNamespace: veleroNamespace, Discovery: d, Config: cfg, http: httpClient}, nil
 }
 
 // NotKubernetesError is an address that answers, but not as a Kubernetes API does.
