@@ -23,7 +23,7 @@ const StepDestinationCleaned = "DestinationCleaned"
 // nothing else, and ends when no pod of it is left: from then on the source may
 // start. What was there before, what others made since, CustomResourceDefinitions
 // and the data of moved volumes stay.
-func DestinationCleaned(r Run) pipeline.Step { return &destinationCleaned{look: look{r: r}} }
+func DestinationCleaned(r Run) pipeline.Step { return &destinationCleaned{newLook(r)} }
 
 type destinationCleaned struct{ look }
 
@@ -75,7 +75,7 @@ func (s *look) Act(ctx context.Context) error {
 // DestinationGone waits until what DestinationCleaned deleted is gone, and says
 // what holds it. A finalizer is never taken away: whoever put it there has
 // something to clean up.
-func DestinationGone(r Run) pipeline.Step { return &destinationGone{look: look{r: r}} }
+func DestinationGone(r Run) pipeline.Step { return &destinationGone{look: newLook(r)} }
 
 type destinationGone struct{ look }
 

@@ -130,7 +130,7 @@ func TestThingsBelowOursAreNotOthers(t *testing.T) {
 ---
 {apiVersion: v1, kind: Pod, metadata: {namespace: shop-prod, name: tenant, uid: tenant, ownerReferences: [{apiVersion: x/v1, kind: Tenant, name: t, uid: t}]}}
 `)
-	l := look{r: r}
+	l := newLook(r)
 	v, err := l.survey(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -192,9 +192,8 @@ func TestAFinalizerIsExplainedAndNotRemoved(t *testing.T) {
 
 func heldItem(t *testing.T, r Run, name string) item {
 	t.Helper()
-	l := look{r: r}
-	var v survey
-	items, err := l.list(t.Context(), &v, servedKind{corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), true}, client.InNamespace("shop-prod"))
+	claims := servedKind{corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), true}
+	items, err := listMetadata(t.Context(), r.Destination, claims, client.InNamespace("shop-prod"))
 	if err != nil {
 		t.Fatal(err)
 	}

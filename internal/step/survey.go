@@ -11,14 +11,11 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -66,22 +63,18 @@ type survey struct {
 
 // look takes surveys of the destination.
 type look struct {
-	r     Run
-	kinds []servedKind // asked for once
-	holes []string
+	r       Run
+	catalog catalog
 }
 
-type servedKind struct {
-	schema.GroupVersionKind
-	namespaced bool
-}
+func newLook(r Run) look { return look{r: r, catalog: catalog{of: r.Destination.Cluster}} }
 
 func (s *look) survey(ctx context.Context) (survey, error) {
 	v := survey{foreign: map[string][]item{}, claims: map[types.UID]bool{}}
-	if err := s.discover(); err != nil {
+	if err := s.catalog.read(); err != nil {
 		return v, err
 	}
-	v.unread = append(v.unread, s.holes...)
+	v.unread = append(v.unread, s.catalog.holes...)
 	mine, since, err := s.mine(ctx)
 	if err != nil {
 		return v, err
@@ -95,43 +88,6 @@ func (s *look) survey(ctx context.Context) (survey, error) {
 		return v, err
 	}
 	return v, s.persistentVolumes(ctx, &v, since)
-}
-
-// discover asks for the kinds once. An API group that does not answer (an
-// aggregated API that is down) is a hole, not an end.
-func (s *look) discover() error {
-	if s.kinds != nil {
-		return nil
-	}
-	lists, err := discovery.ServerPreferredResources(s.r.Destination.Discovery)
-	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-		for gv := range partial.Groups {
-			s.holes = append(s.holes, gv.String())
-		}
-		slices.Sort(s.holes)
-	} else if err != nil {
-		return err
-	}
-	s.kinds = deletable(lists)
-	return nil
-}
-
-// deletable are the kinds whose objects can be listed and deleted.
-func deletable(lists []*metav1.APIResourceList) []servedKind {
-	var out []servedKind
-	for _, l := range lists {
-		gv, err := schema.ParseGroupVersion(l.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, res := range l.APIResources {
-			if strings.Contains(res.Name, "/") || !slices.Contains(res.Verbs, "list") || !slices.Contains(res.Verbs, "delete") {
-				continue
-			}
-			out = append(out, servedKind{gv.WithKind(res.Kind), res.Namespaced})
-		}
-	}
-	return out
 }
 
 // mine are the names of the plan's restores, and when the first was made. The
@@ -185,16 +141,9 @@ func (s *look) inNamespace(ctx context.Context, v *survey, name string, restores
 	if err := s.r.Destination.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	var all []item
-	for _, k := range s.kinds {
-		if !k.namespaced {
-			continue
-		}
-		items, err := s.list(ctx, v, k, client.InNamespace(name))
-		if err != nil {
-			return err
-		}
-		all = append(all, items...)
+	all, err := s.list(ctx, v, func(k servedKind) bool { return k.namespaced }, client.InNamespace(name))
+	if err != nil {
+		return err
 	}
 	s.sort(v, name, all, restores)
 	if naming.OfPlanUID(ns.Labels) == s.r.Owner.PlanUID {
@@ -203,39 +152,25 @@ func (s *look) inNamespace(ctx context.Context, v *survey, name string, restores
 	return nil
 }
 
-// list reads a kind's metadata, in pages. A kind that may not be read is noted.
-func (s *look) list(ctx context.Context, v *survey, k servedKind, opts ...client.ListOption) ([]item, error) {
-	const page = 500
-	var out []item
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
-	for {
-		err := s.r.Destination.List(ctx, list, append(opts, client.Limit(page), client.Continue(list.Continue))...)
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) {
-			if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !slices.Contains(v.unread, k.Kind) {
-				v.unread = append(v.unread, k.Kind)
-			}
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s objects on the destination: %w", k.Kind, err)
-		}
-		for i := range list.Items {
-			m := list.Items[i]
-			m.SetGroupVersionKind(k.GroupVersionKind)
-			out = append(out, item{kind: k.GroupVersionKind, namespaced: k.namespaced, meta: &m})
-		}
-		if list.Continue == "" {
-			return out, nil
+// list lists on the destination, and notes what may not be read.
+func (s *look) list(ctx context.Context, v *survey, want func(servedKind) bool, opts ...client.ListOption) ([]item, error) {
+	got, err := s.catalog.list(ctx, want, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("on the destination: %w", err)
+	}
+	for _, kind := range got.unread {
+		if !slices.Contains(v.unread, kind) {
+			v.unread = append(v.unread, kind)
 		}
 	}
+	return got.items, nil
 }
 
 // sort parts what is in a namespace in ours, what hangs below it, and what is
 // others'.
 func (s *look) sort(v *survey, namespace string, all []item, restores map[string]bool) {
 	listed := map[string]bool{}
-	for _, k := range s.kinds {
+	for _, k := range s.catalog.kinds {
 		if k.namespaced {
 			listed[k.Kind] = true
 		}
@@ -319,24 +254,20 @@ func (s *look) clusterScoped(ctx context.Context, v *survey, restores map[string
 	if err != nil {
 		return err
 	}
-	for _, k := range s.kinds {
-		if k.namespaced || k.Kind == "Namespace" {
-			continue
-		}
-		items, err := s.list(ctx, v, k, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*byRestore)})
+	outside := func(k servedKind) bool { return !k.namespaced && k.Kind != "Namespace" }
+	items, err := s.list(ctx, v, outside, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*byRestore)})
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		why, err := s.mayGo(ctx, it, restores)
 		if err != nil {
 			return err
 		}
-		for _, it := range items {
-			why, err := s.mayGo(ctx, it, restores)
-			if err != nil {
-				return err
-			}
-			if why != "" {
-				v.stays = append(v.stays, staysItem{it, why})
-			} else {
-				v.ours = append(v.ours, it)
-			}
+		if why != "" {
+			v.stays = append(v.stays, staysItem{it, why})
+		} else {
+			v.ours = append(v.ours, it)
 		}
 	}
 	return nil
