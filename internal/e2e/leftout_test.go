@@ -65,10 +65,7 @@ func (s *scenario) migrateMeddled(meddle func(context.Context, *scenario) (labte
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
-	met := make(chan error, 1)
-	go func() {
-		met <- labtest.Until(ctx, patience, "something to meddle with", func(ctx context.Context) (labtest.NotYet, error) { return meddle(ctx, s) })
-	}()
+	met := s.meanwhile(ctx, meddle)
 	r := s.run("migrate")
 	cancel()
 	if err := <-met; err != nil {

@@ -232,7 +232,7 @@ func cutover() []string {
 	return []string{
 		"Prepare", "StorageEnsured", "EnsureInitialBackup", "InitialBackupCreated", "QuiesceApplications", "EnsureQuiesced",
 		"EnsureStagePods", "StagePodsCreated", "EnsureStageBackup", "StageBackupCreated", "EnsureStageBackupReplicated",
-		"EnsureStageRestore", "StageRestoreCreated", "EnsureStagePodsDeleted", "EnsureInitialBackupReplicated",
+		"EnsureStageRestore", "StageRestoreCreated", "EnsureStagePodsDeleted", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated",
 		"EnsureFinalRestore", "FinalRestoreCreated", "WorkloadsReady", "EnsureAnnotationsDeleted",
 	}
 }

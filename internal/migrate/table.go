@@ -27,13 +27,14 @@ type row struct {
 // from QuiesceApplications on.
 func cutover(r step.Run, h hooks, leftovers bool) []row {
 	var rows []row
+	drift := step.WatchDrift(r)
 	if leftovers {
 		rows = append(rows, each("removes what an earlier run of the plan left on the destination", step.CleanDestination(r)...)...)
 	}
 	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
 		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
-		row{step.EnsureInitialBackup(r), "asks the source's Velero for a backup of all objects, without volume data"},
+		row{step.EnsureInitialBackup(r, drift), "asks the source's Velero for a backup of all objects, without volume data"},
 		row{step.InitialBackupCreated(r), "waits for that backup and proves that it holds no volume data"},
 		row{step.VeleroQueuesFree(r), "waits until neither Velero has other work that ours would queue behind"},
 		row{before(step.QuiesceApplications(r), h.stopping), "stops the source's workloads; what was there before is written on them"},
@@ -43,6 +44,7 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 		rows = append(rows, copying(r)...)
 	}
 	return append(rows,
+		row{step.EnsureInitialBackupCurrent(r, drift), "backs the objects up again where some have changed since"},
 		row{step.EnsureInitialBackupReplicated(r), "makes the backup of the objects known on the destination"},
 		row{before(step.EnsureFinalRestore(r), h.starting), "asks the destination's Velero to restore all objects; from here on nothing is undone by itself"},
 		row{step.FinalRestoreCreated(r), "waits for that restore and names everything that it left out"},

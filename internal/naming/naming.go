@@ -7,6 +7,7 @@ package naming
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -116,6 +117,15 @@ func OfPlanUID(l map[string]string) string {
 // name of at most 63 characters as it is as the value of its labels and hashes
 // a longer one (velero pkg/label/label.go), so ours all stay below.
 func (o Owner) InitialBackup() string { return o.object("initial") }
+
+// InitialBackupAgain is the name of the n-th repetition of the initial backup,
+// for objects that changed since; 0 is the initial backup itself.
+func (o Owner) InitialBackupAgain(n int) string {
+	if n == 0 {
+		return o.InitialBackup()
+	}
+	return o.InitialBackup() + "-" + strconv.Itoa(n)
+}
 
 // StageBackup is the name of the run's backup of the volumes.
 func (o Owner) StageBackup() string { return o.object("stage") }

@@ -93,24 +93,30 @@ func protect(w Workload, o naming.Owner) (Change, error) {
 // the plan has changed and nothing else: who has scaled, resumed or re-targeted
 // the workload in between keeps that.
 func Start(w Workload) (Change, error) {
-	before := w.GetAnnotations()
 	annotations := forget(w)
-	spec := map[string]any{}
 	c := Change{}
-	if before[naming.AnnQuiesceWhenScaled] != "" && w.whenScaled() == retain {
-		spec = whenScaledSpec(before[naming.AnnQuiesceWhenScaled])
-		c.Field, c.From, c.To = "whenScaled", retain, before[naming.AnnQuiesceWhenScaled]
-	}
-	if w.mark() == markStopped && !w.asks() {
-		if err := c.undo(w, spec); err != nil {
-			return Change{}, err
-		}
+	spec, err := c.back(w)
+	if err != nil {
+		return Change{}, err
 	}
 	// What is left says that somebody must still see it as ready as it was.
 	annotations[naming.AnnQuiesceState] = markStarting
 	delete(annotations, naming.AnnQuiescePlan)
 	delete(annotations, naming.AnnQuiesceReady)
 	return c.with(w, annotations, spec)
+}
+
+// back is the spec part of the patch that brings a Marked workload back.
+func (c *Change) back(w Workload) (map[string]any, error) {
+	spec := map[string]any{}
+	if policy := w.GetAnnotations()[naming.AnnQuiesceWhenScaled]; policy != "" && w.whenScaled() == retain {
+		spec = whenScaledSpec(policy)
+		c.Field, c.From, c.To = "whenScaled", retain, policy
+	}
+	if w.mark() == markStopped && !w.asks() {
+		return spec, c.undo(w, spec)
+	}
+	return spec, nil
 }
 
 // undo adds to spec what the workload was before it was stopped.

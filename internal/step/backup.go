@@ -18,19 +18,19 @@ import (
 )
 
 // EnsureInitialBackup asks Velero on the source for the backup of all objects,
-// without volume data.
-func EnsureInitialBackup(r Run) pipeline.Step {
-	return &ensure{
+// without volume data. drift remembers how they were.
+func EnsureInitialBackup(r Run, drift *Drift) pipeline.Step {
+	return &remembering{drift: drift, ensure: ensure{
 		name: velero.StepInitialBackup,
 		on:   r.Source,
 		objects: func(context.Context) ([]client.Object, error) {
 			return []client.Object{
 				velero.SkipVolumes(r.Owner, r.Source.VeleroNamespace),
-				velero.InitialBackup(r.Owner, r.Plan),
+				velero.InitialBackup(r.Owner, r.Plan, 0),
 			}, nil
 		},
 		note: backupNote{Step: velero.StepInitialBackup, On: r.backupRef(progress.OnSource, r.Owner.InitialBackup()), Say: "backup of all objects of " + strings.Join(r.Plan.SourceNamespaces(), ", ") + " asked for, without volume data"},
-	}
+	}}
 }
 
 // InitialBackupCreated waits for the initial backup, and proves that it holds
@@ -47,15 +47,19 @@ func (s initialBackupCreated) Next(ctx context.Context) (pipeline.Decision, erro
 	if err != nil {
 		return pipeline.Decision{}, err
 	}
-	var volumes velerov1.PodVolumeBackupList
-	if err := s.r.Source.List(ctx, &volumes, client.InNamespace(b.Namespace), client.MatchingLabels{naming.VeleroBackupName: b.Name}); err != nil {
-		return pipeline.Decision{}, err
-	}
-	return decideInitialBackup(b, volumes.Items), nil
+	volumes, err := s.r.volumesIn(ctx, b)
+	return decideInitialBackup(b, volumes, s.Name()), err
 }
 
-func decideInitialBackup(b *velerov1.Backup, volumes []velerov1.PodVolumeBackup) pipeline.Decision {
-	note := backupNote{Step: "InitialBackupCreated", On: backupRef(progress.OnSource, b)}
+// volumesIn are the volumes whose data a backup holds.
+func (r Run) volumesIn(ctx context.Context, b *velerov1.Backup) ([]velerov1.PodVolumeBackup, error) {
+	var volumes velerov1.PodVolumeBackupList
+	err := r.Source.List(ctx, &volumes, client.InNamespace(b.Namespace), client.MatchingLabels{naming.VeleroBackupName: b.Name})
+	return volumes.Items, err
+}
+
+func decideInitialBackup(b *velerov1.Backup, volumes []velerov1.PodVolumeBackup, step string) pipeline.Decision {
+	note := backupNote{Step: step, On: backupRef(progress.OnSource, b)}
 	if len(volumes) > 0 {
 		note.Say = fmt.Sprintf("Velero backup %s holds data of a volume (PodVolumeBackup %s), though it was asked for objects only: restoring it would write data from before the quiesce over the copy", b.Name, volumes[0].Name)
 		return pipeline.Decision{Verdict: pipeline.Failed, Note: note}

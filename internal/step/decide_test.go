@@ -45,10 +45,10 @@ func check(t *testing.T, name string, d pipeline.Decision, verdict pipeline.Verd
 
 func TestAnInitialBackupWithVolumeDataIsNeverTakenForGood(t *testing.T) {
 	pvb := []velerov1.PodVolumeBackup{{ObjectMeta: metav1.ObjectMeta{Name: "pvb-1"}}}
-	check(t, "volume data", decideInitialBackup(backupIn(velerov1.BackupPhaseCompleted), pvb), pipeline.Failed, "pvb-1")
-	check(t, "objects only", decideInitialBackup(backupIn(velerov1.BackupPhaseCompleted), nil), pipeline.Done, "")
-	check(t, "partly failed", decideInitialBackup(backupIn(velerov1.BackupPhasePartiallyFailed), nil), pipeline.Failed, "PartiallyFailed")
-	check(t, "unknown phase", decideInitialBackup(backupIn("Tomorrow"), nil), pipeline.Wait, "Tomorrow")
+	check(t, "volume data", decideInitialBackup(backupIn(velerov1.BackupPhaseCompleted), pvb, "InitialBackupCreated"), pipeline.Failed, "pvb-1")
+	check(t, "objects only", decideInitialBackup(backupIn(velerov1.BackupPhaseCompleted), nil, "InitialBackupCreated"), pipeline.Done, "")
+	check(t, "partly failed", decideInitialBackup(backupIn(velerov1.BackupPhasePartiallyFailed), nil, "InitialBackupCreated"), pipeline.Failed, "PartiallyFailed")
+	check(t, "unknown phase", decideInitialBackup(backupIn("Tomorrow"), nil, "InitialBackupCreated"), pipeline.Wait, "Tomorrow")
 }
 
 func TestAStageBackupIsDoneOnlyWhenEveryClaimIsInIt(t *testing.T) {

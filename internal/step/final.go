@@ -49,11 +49,19 @@ func (r Run) finalRestore(ctx context.Context) ([]client.Object, error) {
 		}
 		bare = bare || hasBarePod(pods.Items)
 	}
-	modifiers, err := velero.FinalModifiers(r.Owner, r.Plan, r.Destination.VeleroNamespace, sets)
+	from, err := r.objectsBackup(ctx)
 	if err != nil {
 		return nil, err
 	}
-	restore := velero.FinalRestore(r.Owner, r.Plan, r.Destination.VeleroNamespace, bare, modifiers != nil)
+	undo, err := r.undone(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	modifiers, err := velero.FinalModifiers(r.Owner, r.Plan, r.Destination.VeleroNamespace, sets, undo)
+	if err != nil {
+		return nil, err
+	}
+	restore := velero.FinalRestore(r.Owner, r.Plan, r.Destination.VeleroNamespace, from.name(r), bare, modifiers != nil)
 	if modifiers == nil {
 		return []client.Object{restore}, nil
 	}

@@ -19,12 +19,17 @@ import (
 
 // EnsureStageBackupReplicated makes the backup of the volumes known on the destination.
 func EnsureStageBackupReplicated(r Run) pipeline.Step {
-	return replicate{r, "EnsureStageBackupReplicated", r.Owner.StageBackup()}
+	stage := func(context.Context) (string, error) { return r.Owner.StageBackup(), nil }
+	return replicate{r, "EnsureStageBackupReplicated", stage}
 }
 
-// EnsureInitialBackupReplicated makes the backup of the objects known on the destination.
+// EnsureInitialBackupReplicated makes the newest backup of the objects known on the destination.
 func EnsureInitialBackupReplicated(r Run) pipeline.Step {
-	return replicate{r, "EnsureInitialBackupReplicated", r.Owner.InitialBackup()}
+	newest := func(ctx context.Context) (string, error) {
+		b, err := r.objectsBackup(ctx)
+		return b.name(r), err
+	}
+	return replicate{r, "EnsureInitialBackupReplicated", newest}
 }
 
 // replicate does at once what Velero's sync does once a minute or later
@@ -34,7 +39,7 @@ func EnsureInitialBackupReplicated(r Run) pipeline.Step {
 type replicate struct {
 	r      Run
 	name   string
-	backup string
+	backup func(context.Context) (string, error) // its name
 }
 
 func (s replicate) Name() string { return s.name }
@@ -53,7 +58,7 @@ func (s replicate) Next(ctx context.Context) (pipeline.Decision, error) {
 	if err != nil {
 		return pipeline.Decision{}, err
 	}
-	note := backupNote{Step: s.name, On: s.r.backupRef(progress.OnDestination, s.backup)}
+	note := backupNote{Step: s.name, On: s.r.backupRef(progress.OnDestination, rep.source.Name)}
 	return decideReplica(note, rep), nil
 }
 
@@ -128,19 +133,23 @@ func (s replicate) tie(ctx context.Context, rep replica) error {
 func (s replicate) location() string { return s.r.Plan.Plan().Spec.Storage.Location }
 
 func (s replicate) look(ctx context.Context) (replica, error) {
-	b, err := s.r.backup(ctx, s.backup)
+	name, err := s.backup(ctx)
+	if err != nil {
+		return replica{}, err
+	}
+	b, err := s.r.backup(ctx, name)
 	if err != nil {
 		return replica{}, err
 	}
 	rep := replica{source: b, there: map[string]bool{}, known: map[string]bool{}}
 	var volumes velerov1.PodVolumeBackupList
-	if err := s.r.Source.List(ctx, &volumes, client.InNamespace(b.Namespace), client.MatchingLabels{naming.VeleroBackupName: s.backup}); err != nil {
+	if err := s.r.Source.List(ctx, &volumes, client.InNamespace(b.Namespace), client.MatchingLabels{naming.VeleroBackupName: name}); err != nil {
 		return replica{}, err
 	}
 	rep.volumes = volumes.Items
 	dst := s.r.Destination
 	var there velerov1.Backup
-	err = dst.Get(ctx, client.ObjectKey{Namespace: dst.VeleroNamespace, Name: s.backup}, &there)
+	err = dst.Get(ctx, client.ObjectKey{Namespace: dst.VeleroNamespace, Name: name}, &there)
 	if client.IgnoreNotFound(err) != nil {
 		return replica{}, err
 	}
@@ -148,7 +157,7 @@ func (s replicate) look(ctx context.Context) (replica, error) {
 		rep.destination = &there
 	}
 	var known velerov1.PodVolumeBackupList
-	if err := dst.List(ctx, &known, client.InNamespace(dst.VeleroNamespace), client.MatchingLabels{naming.VeleroBackupName: s.backup}); err != nil {
+	if err := dst.List(ctx, &known, client.InNamespace(dst.VeleroNamespace), client.MatchingLabels{naming.VeleroBackupName: name}); err != nil {
 		return replica{}, err
 	}
 	for _, v := range known.Items {

@@ -48,9 +48,10 @@ func SkipVolumes(o naming.Owner, namespace string) *corev1.ConfigMap {
 }
 
 // InitialBackup is the backup of all objects of the plan's namespaces and of no
-// volume data, taken while the application still runs.
-func InitialBackup(o naming.Owner, p plan.Valid) *velerov1.Backup {
-	b := backup(o, p, o.InitialBackup(), StepInitialBackup, naming.RefInitialBackup)
+// volume data, taken while the application still runs. again counts its
+// repetitions, for objects that changed since; they are taken while it stands still.
+func InitialBackup(o naming.Owner, p plan.Valid, again int) *velerov1.Backup {
+	b := backup(o, p, o.InitialBackupAgain(again), StepInitialBackup, naming.RefInitialBackup)
 	b.Spec.IncludedNamespaces = p.SourceNamespaces()
 	b.Spec.ExcludedResources = []string{"events", "events.events.k8s.io"}
 	b.Spec.DefaultVolumesToFsBackup = ptr.To(false)
@@ -85,11 +86,12 @@ func StageRestore(o naming.Owner, p plan.Valid, namespace string) *velerov1.Rest
 }
 
 // FinalRestore is the restore of all objects but the claims and volumes, which
-// the stage restore made, and the pods, which their controllers make. barePods
-// says that pods without a controller are among them: then pods are restored too.
-// modified says that the restore has modifiers (FinalModifiers).
-func FinalRestore(o naming.Owner, p plan.Valid, namespace string, barePods, modified bool) *velerov1.Restore {
-	r := restore(o, p, namespace, o.FinalRestore(), o.InitialBackup(), StepFinalRestore, naming.RefFinalRestore)
+// the stage restore made, and the pods, which their controllers make. from is
+// the name of the backup of the objects. barePods says that pods without a
+// controller are among them: then pods are restored too. modified says that the
+// restore has modifiers (FinalModifiers).
+func FinalRestore(o naming.Owner, p plan.Valid, namespace, from string, barePods, modified bool) *velerov1.Restore {
+	r := restore(o, p, namespace, o.FinalRestore(), from, StepFinalRestore, naming.RefFinalRestore)
 	r.Spec.ExcludedResources = []string{
 		claims, volumes,
 		// What velero's own CLI leaves out by default (velero pkg/controller/restore_controller.go).

@@ -41,7 +41,7 @@ func shop(t *testing.T) plan.Valid {
 }
 
 func TestTheInitialBackupHoldsObjectsAndNoVolumeWhateverThePodsAskFor(t *testing.T) {
-	b := InitialBackup(owner, shop(t))
+	b := InitialBackup(owner, shop(t), 0)
 	if got := b.Spec.IncludedNamespaces; strings.Join(got, ",") != "shop,tools" {
 		t.Errorf("included namespaces %v, want the plan's, by their names on the source", got)
 	}
@@ -100,13 +100,13 @@ func TestAStagePodIsAdmittedEverywhereAndTouchesNothing(t *testing.T) {
 
 func TestOnlyOneRestoreTouchesClaims(t *testing.T) {
 	v := shop(t)
-	final := FinalRestore(owner, v, "velero", false, false)
+	final := FinalRestore(owner, v, "velero", owner.InitialBackup(), false, false)
 	for _, kind := range []string{"persistentvolumeclaims", "persistentvolumes", "pods"} {
 		if !strings.Contains(strings.Join(final.Spec.ExcludedResources, ","), kind) {
 			t.Errorf("the final restore would restore %s over the exact copy", kind)
 		}
 	}
-	if got := FinalRestore(owner, v, "velero", true, false).Spec.ExcludedResources; strings.Contains(strings.Join(got, ","), "pods") {
+	if got := FinalRestore(owner, v, "velero", owner.InitialBackup(), true, false).Spec.ExcludedResources; strings.Contains(strings.Join(got, ","), "pods") {
 		t.Error("bare pods are lost")
 	}
 	if got := final.Spec.NamespaceMapping; len(got) != 1 || got["shop"] != "shop-prod" {
@@ -162,7 +162,7 @@ func TestAStatefulSetsTemplatesFollowItsClaims(t *testing.T) {
 			{ObjectMeta: metav1.ObjectMeta{Name: "tmp"}},
 		}},
 	}}
-	cm, err := FinalModifiers(owner, shop(t), "velero", sets)
+	cm, err := FinalModifiers(owner, shop(t), "velero", sets, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAStatefulSetsTemplatesFollowItsClaims(t *testing.T) {
 	if strings.Contains(cm.Data["modifiers"], "volumeClaimTemplates/2") {
 		t.Error("a template of the default class is changed")
 	}
-	if cm, err := FinalModifiers(owner, shop(t), "velero", nil); err != nil || cm != nil {
+	if cm, err := FinalModifiers(owner, shop(t), "velero", nil, nil); err != nil || cm != nil {
 		t.Errorf("nothing to change gave %v, %v", cm, err)
 	}
 }
@@ -182,8 +182,8 @@ func TestAStatefulSetsTemplatesFollowItsClaims(t *testing.T) {
 func TestVelerosObjectsCarryOurKeysAndTheReferenceSystems(t *testing.T) {
 	v := shop(t)
 	for name, labels := range map[string]map[string]string{
-		"initial backup": InitialBackup(owner, v).Labels, "stage backup": StageBackup(owner, v).Labels,
-		"stage restore": StageRestore(owner, v, "velero").Labels, "final restore": FinalRestore(owner, v, "velero", false, true).Labels,
+		"initial backup": InitialBackup(owner, v, 0).Labels, "stage backup": StageBackup(owner, v).Labels,
+		"stage restore": StageRestore(owner, v, "velero").Labels, "final restore": FinalRestore(owner, v, "velero", owner.InitialBackup(), false, true).Labels,
 	} {
 		if !owner.OfRun().Matches(set(labels)) {
 			t.Errorf("%s is not found by the run's own keys", name)

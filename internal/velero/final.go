@@ -13,9 +13,16 @@ import (
 
 // FinalModifiers change what the final restore makes: a StatefulSet's claim
 // templates ask for the class that its claims have on the destination, so that
-// a later replica gets a volume too. nil where nothing is to be changed.
-func FinalModifiers(o naming.Owner, p plan.Valid, namespace string, sets []appsv1.StatefulSet) (*corev1.ConfigMap, error) {
+// a later replica gets a volume too, and what was stopped when it was backed up
+// is what it was before. nil where nothing is to be changed.
+func FinalModifiers(o naming.Owner, p plan.Valid, namespace string, sets []appsv1.StatefulSet, undo []Undo) (*corev1.ConfigMap, error) {
 	var rules []modifierRule
+	for _, u := range undo {
+		rules = append(rules, modifierRule{
+			Conditions:   modifierConditions{GroupResource: u.GroupResource, Namespaces: []string{u.Namespace}, ResourceNameRegex: exactly(u.Name)},
+			MergePatches: []patchData{{PatchData: u.Patch}},
+		})
+	}
 	for _, s := range sets {
 		if patches := templatePatches(p, s); len(patches) > 0 {
 			rules = append(rules, modifierRule{
@@ -28,6 +35,15 @@ func FinalModifiers(o naming.Owner, p plan.Valid, namespace string, sets []appsv
 		return nil, nil //nolint:nilnil // nothing to modify is an answer, not an error
 	}
 	return modifierConfigMap(o, namespace, o.FinalModifiers(), StepFinalRestore, rules)
+}
+
+// Undo is the JSON merge patch that makes of one backed-up object what it was
+// before the run changed it.
+type Undo struct {
+	GroupResource string // deployments.apps
+	Namespace     string // on the source
+	Name          string
+	Patch         string
 }
 
 func templatePatches(p plan.Valid, s appsv1.StatefulSet) []jsonPatch {
