@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -49,12 +51,13 @@ type Factory struct {
 // NewFactory makes the factory of a process from what the process has.
 func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 	cluster.SilenceClients()
+	streams := processStreams(in, out, errOut)
 	return &Factory{
-		Streams:  processStreams(in, out, errOut),
+		Streams:  streams,
 		Getenv:   os.Getenv,
 		Stop:     stop,
 		Contexts: cluster.Contexts,
-		Connect:  cluster.Connect,
+		Connect:  streams.console(in).Connect,
 		Propose:  discover.Propose,
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,
@@ -83,6 +86,14 @@ func processStreams(in, out, errOut *os.File) Streams {
 		return w, h
 	}
 	return s
+}
+
+// console is where a kubeconfig's login helper may ask its user, if there is one.
+func (s Streams) console(in *os.File) cluster.Console {
+	if !s.InTerminal || !s.ErrTerminal {
+		return cluster.Console{}
+	}
+	return cluster.Console{In: in, Err: s.ErrOut}
 }
 
 // outWidth is the width in which tables are printed: 0, no limit, where a
@@ -115,44 +126,54 @@ func (f *Factory) config(cmd *cobra.Command) (config.Config, error) {
 	return config.Load(cmd.Flags(), f.Getenv)
 }
 
-// source makes the clients of a plan's source.
-func (f *Factory) source(c plan.Cluster, settings config.Config) (cluster.Source, error) {
-	got, err := f.connect(c, settings)
-	if err != nil {
-		return cluster.Source{}, &sideError{Side: "source", Err: err}
-	}
-	return cluster.Source{Cluster: got}, nil
-}
-
-// destination makes the clients of a plan's destination.
-func (f *Factory) destination(c plan.Cluster, settings config.Config) (cluster.Destination, error) {
-	got, err := f.connect(c, settings)
-	if err != nil {
-		return cluster.Destination{}, &sideError{Side: "destination", Err: err}
-	}
-	return cluster.Destination{Cluster: got}, nil
-}
-
-func (f *Factory) connect(c plan.Cluster, settings config.Config) (*cluster.Cluster, error) {
-	a := cluster.Access{Context: c.Context, Kubeconfig: c.Kubeconfig}
-	if a.Kubeconfig == "" {
-		a.Kubeconfig = settings.Kubeconfig
-	}
-	velero := c.VeleroNamespace
-	if velero == "" {
-		velero = plan.DefaultVeleroNamespace
-	}
-	return f.Connect(a, velero)
-}
-
-// both makes the clients of both clusters of a plan.
+// both makes the clients of both clusters of a plan. A path to a kubeconfig is
+// relative to the plan's file, as paths in a kubeconfig are to it: a plan and
+// its kubeconfigs can be moved together, and used from anywhere.
 func (f *Factory) both(p plan.Plan, settings config.Config) (cluster.Source, cluster.Destination, error) {
-	src, err := f.source(p.Spec.Source, settings)
+	src, err := f.connect(p.Spec.Source, p.Position("spec.source").File, settings)
 	if err != nil {
-		return cluster.Source{}, cluster.Destination{}, err
+		return cluster.Source{}, cluster.Destination{}, &sideError{Side: "source", Err: err}
 	}
-	dst, err := f.destination(p.Spec.Destination, settings)
-	return src, dst, err
+	dst, err := f.connect(p.Spec.Destination, p.Position("spec.destination").File, settings)
+	if err != nil {
+		return cluster.Source{Cluster: src}, cluster.Destination{}, &sideError{Side: "destination", Err: err}
+	}
+	return cluster.Source{Cluster: src}, cluster.Destination{Cluster: dst}, nil
+}
+
+// connect makes the clients of a cluster that stands in a file; file is empty
+// for one of the command line.
+func (f *Factory) connect(c plan.Cluster, file string, settings config.Config) (*cluster.Cluster, error) {
+	a := cluster.Access{Context: c.Context, Kubeconfig: c.Kubeconfig}
+	switch {
+	case a.Kubeconfig == "":
+		a.Kubeconfig = settings.Kubeconfig
+	case file != "" && !filepath.IsAbs(a.Kubeconfig):
+		a.Kubeconfig = filepath.Join(filepath.Dir(file), a.Kubeconfig)
+	}
+	return f.Connect(a, cmp.Or(c.VeleroNamespace, plan.DefaultVeleroNamespace))
+}
+
+// inPlanFile is a kubeconfig's path of the command line as it is to stand in a
+// plan file: relative to it where it leads down from there, whole otherwise, as
+// kubectl config writes paths.
+func inPlanFile(path, file string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return path // there is no working directory: nothing is more right
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil || file == "-" {
+		return whole
+	}
+	relative, err := filepath.Rel(dir, whole)
+	if err != nil || !filepath.IsLocal(relative) {
+		return whole
+	}
+	return relative
 }
 
 // untilStop is a context that also ends at the first interrupt, for whatever

@@ -162,8 +162,8 @@ func runPlanCreate(ctx context.Context, o *planCreateOptions) error {
 	if err != nil {
 		return err
 	}
-	got.Plan.Spec.Source.Kubeconfig, got.Plan.Spec.Destination.Kubeconfig = o.sourceKubeconfig, o.destKubeconfig
 	path := o.path(got.Plan.Metadata.Name)
+	got.Plan.Spec.Source.Kubeconfig, got.Plan.Spec.Destination.Kubeconfig = inPlanFile(o.sourceKubeconfig, path), inPlanFile(o.destKubeconfig, path)
 	if path == "-" {
 		_, err := o.streams.Out.Write(plan.Marshal(got.Plan))
 		return err

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -21,7 +19,6 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -50,7 +47,8 @@ type Cluster struct {
 	Discovery       discovery.DiscoveryInterface
 	Config          *rest.Config
 
-	http *http.Client // the one that all of them ask with
+	http  *http.Client // the one that all of them ask with
+	login *login       // nil where the kubeconfig names no login helper
 }
 
 // Source is the cluster that applications are moved from. Its objects and data
@@ -68,68 +66,38 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// UnknownContextError is a context that no kubeconfig file has.
-type UnknownContextError struct {
-	Access Access
-	Known  []string
-}
-
-func (e *UnknownContextError) Error() string {
-	where := e.Access.Kubeconfig
-	if where == "" {
-		where = "the kubeconfig"
-	}
-	if len(e.Known) == 0 {
-		return fmt.Sprintf("context %q: %s has no contexts", e.Access.Context, where)
-	}
-	return fmt.Sprintf("context %q is not in %s; there are: %s", e.Access.Context, where, strings.Join(e.Known, ", "))
-}
-
-// KubeconfigError is a kubeconfig that cannot be read or is malformed.
-type KubeconfigError struct {
-	Access Access
-	Err    error
-}
-
-func (e *KubeconfigError) Error() string {
-	return fmt.Sprintf("kubeconfig for context %q: %v", e.Access.Context, e.Err)
-}
-
-func (e *KubeconfigError) Unwrap() error { return e.Err }
-
-// Connect makes the clients of a cluster. It dials nothing yet.
+// Connect makes the clients of a cluster for a process in which nobody can be
+// asked. It dials nothing yet and runs no login helper.
 // Errors: *UnknownContextError, *KubeconfigError.
 func Connect(a Access, veleroNamespace string) (*Cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
-	raw, err := loader.RawConfig()
+	return Console{}.Connect(a, veleroNamespace)
+}
+
+// Connect is Connect for a process whose user can be asked by a login helper.
+func (console Console) Connect(a Access, veleroNamespace string) (*Cluster, error) {
+	k, err := readKubeconfig(a)
 	if err != nil {
-		return nil, &KubeconfigError{Access: a, Err: err}
+		return nil, err
 	}
-	if _, ok := raw.Contexts[a.Context]; !ok {
-		known := make([]string, 0, len(raw.Contexts))
-		for name := range raw.Contexts {
-			known = append(known, name)
-		}
-		slices.Sort(known)
-		return nil, &UnknownContextError{Access: a, Known: known}
-	}
-	cfg, err := loader.ClientConfig()
+	cfg, err := k.restConfig()
 	if err != nil {
-		return nil, &KubeconfigError{Access: a, Err: err}
+		return nil, err
 	}
 	cfg.Timeout = RequestTimeout
 	cfg.Dial = (&net.Dialer{Timeout: DialTimeout}).DialContext
 	cfg.QPS = -1 // the server's own priority and fairness paces us
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = naming.CreatedBy // also the field manager that objects remember us by
-	return New(cfg, a, veleroNamespace)
+	return console.open(cfg, a, veleroNamespace)
 }
 
 // New makes a cluster of a finished configuration.
 func New(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
-	httpClient, err := rest.HTTPClientFor(cfg)
+	return Console{}.open(cfg, a, veleroNamespace)
+}
+
+func (console Console) open(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
+	httpClient, login, err := httpClientFor(cfg, a, console)
 	if err != nil {
 		return nil, &KubeconfigError{Access: a, Err: err}
 	}
@@ -141,7 +109,18 @@ func New(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, &KubeconfigError{Access: a, Err: err}
 	}
-	return &Cluster{Client: c, Access: a, Server: cfg.Host, VeleroNamespace: veleroNamespace, Discovery: d, Config: cfg, http: httpClient}, nil
+	return &Cluster{Client: c, Access: a, Server: cfg.Host, VeleroNamespace: veleroNamespace, Discovery: d, Config: cfg, http: httpClient, login: login}, nil
+}
+
+// Login has the kubeconfig's login helper get credentials, if there is one and
+// there are none yet. It may ask a person, and so take up to LoginTimeout: who
+// has a shorter limit for the cluster calls it before. Errors: *LoginError, ctx's.
+func (c *Cluster) Login(ctx context.Context) error {
+	if c.login == nil {
+		return nil
+	}
+	_, err := c.login.get(ctx, nil)
+	return err
 }
 
 // NotKubernetesError is an address that answers, but not as a Kubernetes API does.
@@ -160,7 +139,7 @@ func (e *NotKubernetesError) Unwrap() error { return e.Err }
 func (c *Cluster) Version(ctx context.Context) (*apiversion.Info, error) {
 	body, err := c.Discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.whyRefused(err, time.Now())
 	}
 	return parseVersion(c.Server, body)
 }

@@ -3,8 +3,10 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -19,6 +21,8 @@ func IsPassing(err error) bool {
 	switch {
 	case err == nil:
 		return false
+	case isLoginThatWorked(err):
+		return true
 	case apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err),
 		apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
 		return true
@@ -39,6 +43,36 @@ func IsUnreachable(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &op) || errors.As(err, &dns) || utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err)
+}
+
+// isLoginThatWorked says whether a login helper failed that gave credentials
+// before: what it asks may be away for a while. One that never worked is not
+// run again and again, which would ask its user again and again.
+func isLoginThatWorked(err error) bool {
+	login, ok := errors.AsType[*LoginError](err)
+	return ok && login.worked
+}
+
+// ExpiredError is a refusal of credentials whose end has passed.
+type ExpiredError struct {
+	What  string // client certificate, token
+	Since time.Time
+	Err   error // the cluster's refusal
+}
+
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("the kubeconfig's %s expired on %s", e.What, e.Since.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+func (e *ExpiredError) Unwrap() error { return e.Err }
+
+// whyRefused tells a refusal of credentials that have expired as what it is.
+func (c *Cluster) whyRefused(err error, now time.Time) error {
+	had := c.Credentials()
+	if !apierrors.IsUnauthorized(err) || had.Until.IsZero() || now.Before(had.Until) {
+		return err
+	}
+	return &ExpiredError{What: had.What, Since: had.Until, Err: err}
 }
 
 func parseVersion(server string, body []byte) (*apiversion.Info, error) {

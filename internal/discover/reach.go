@@ -54,6 +54,9 @@ func (r Reach) Says() string { return r.says() }
 // reach asks for the cluster's version: the one question that every cluster
 // answers to everyone it knows.
 func reach(ctx context.Context, c *cluster.Cluster) (version string, r Reach, err error) {
+	if err := c.Login(ctx); err != nil {
+		return "", classify(err), err // it may have waited for a person, for longer than a cluster may take
+	}
 	ctx, cancel := context.WithTimeout(ctx, ReachTimeout)
 	defer cancel()
 	v, err := c.Version(ctx)
