@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mig-cli/mig/internal/config"
+	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/render"
 )
 
@@ -103,15 +104,9 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	if !ok {
 		return ""
 	}
-	// cobra suggests commands, not flags: let it believe that they are.
-	probe := &cobra.Command{SuggestionsMinimumDistance: 2}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		probe.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	if near := probe.SuggestionsFor(unknown.GetSpecifiedName()); len(near) > 0 {
-		return near[0]
-	}
-	return ""
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	return naming.Nearest(unknown.GetSpecifiedName(), flags)
 }
 
 // maxArgs is cobra's, as an error of use.
