@@ -181,6 +181,9 @@ func ways(err error) string {
 	if !ok || !is[*migrate.StoppedError](err) {
 		return ""
 	}
+	if is[*takenBackError](err) {
+		return "try again with: mig migrate " + run.Plan
+	}
 	return run.ways()
 }
 
@@ -224,7 +227,7 @@ func held(err error, f *failure) bool {
 		return false
 	}
 	f.Code = exitLocked
-	f.Hint = "wait until that run has ended, then run the same command again"
+	f.Hint = "run the same command again when that run has ended, or let it queue with --wait"
 	return true
 }
 

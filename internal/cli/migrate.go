@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mig-cli/mig/internal/migrate"
+	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/render"
 )
@@ -14,8 +18,16 @@ import (
 type migrateOptions struct {
 	runOptions
 
-	dryRun bool
+	dryRun      bool
+	onFailure   string
+	maxDowntime time.Duration
 }
+
+// What --on-failure may say.
+const (
+	failKeep     = "keep"
+	failRollback = "rollback"
+)
 
 func newMigrateCommand(f *Factory, run func(context.Context, *migrateOptions) error) *cobra.Command {
 	o := &migrateOptions{runOptions: newRunOptions(f, kindMigrate)}
@@ -32,7 +44,12 @@ On the source, workloads are scaled to zero (what was there before is written
 down first); its objects and data are never deleted. On the destination, the
 plan's namespaces and their objects are made. What fails before anything started
 on the destination brings the source up again by itself; "mig rollback" takes
-back the rest.
+back the rest. --on-failure=rollback does so at once; --on-failure=keep leaves
+everything as it is, the source down too, for a person to look at.
+
+With --max-downtime (or spec.limits.maxDowntime) the run gives up, and the
+source comes up again, when it has been down for so long and nothing has started
+on the destination yet.
 
 It runs until it is done. Interrupt it (Ctrl-C) and it stops at the next safe
 point; interrupt it twice and it ends at once. Run the same command again, from
@@ -44,9 +61,14 @@ EXIT STATUS
   10 blocked: a person must decide · 11 another run holds it · 130 interrupted`,
 		Example: `  mig migrate shop --watch
   mig migrate shop --dry-run
+  mig migrate shop --max-downtime 20m --on-failure rollback
+  mig migrate shop --wait=1h
   mig migrate shop -o json | jq -r 'select(.state == "done") | .step'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -54,9 +76,22 @@ EXIT STATUS
 	}
 	o.addTo(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the steps that would be taken now; change nothing")
+	cmd.Flags().StringVar(&o.onFailure, "on-failure", "", "what a failure leaves: keep (all as it is) or rollback (all taken back); without it the source comes up where nothing has started on the destination")
+	cmd.Flags().DurationVar(&o.maxDowntime, "max-downtime", 0, "bring the source up again when it has been down for so long and nothing has started on the destination (overrides the plan's)")
+	_ = cmd.RegisterFlagCompletionFunc("on-failure", cobra.FixedCompletions([]string{failKeep, failRollback}, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "for scripts that say it to every command: migrate does not ask")
 	_ = cmd.Flags().MarkHidden("yes") // fails for an unknown flag only
 	return cmd
+}
+
+func (o *migrateOptions) check() error {
+	if o.onFailure != "" && o.onFailure != failKeep && o.onFailure != failRollback {
+		return &usageError{Err: fmt.Errorf("--on-failure %q: there is no such way to end", o.onFailure), Hint: "one of: keep, rollback"}
+	}
+	if o.maxDowntime < 0 {
+		return &usageError{Err: fmt.Errorf("--max-downtime %s: a time is not below zero", o.maxDowntime), Hint: "like --max-downtime 20m"}
+	}
+	return nil
 }
 
 func runMigrate(ctx context.Context, o *migrateOptions) error {
@@ -67,8 +102,35 @@ func runMigrate(ctx context.Context, o *migrateOptions) error {
 	if o.dryRun {
 		return o.show(ctx, r)
 	}
-	return runToEnd(ctx, &o.runOptions, r, path)
+	r.Keep, r.MaxDowntime = o.onFailure == failKeep, o.maxDowntime
+	err = runToEnd(ctx, &o.runOptions, r, path)
+	if o.onFailure != failRollback || !is[*migrate.StoppedError](err) || is[*pipeline.InterruptedError](err) {
+		return err
+	}
+	return o.takeBack(ctx, r, path, err)
 }
+
+// takeBack rolls back what a failed run did. The command has failed all the
+// same, of what the run failed of.
+func (o *migrateOptions) takeBack(ctx context.Context, r migrate.Options, path string, failed error) error {
+	if o.output == "" {
+		_, _ = fmt.Fprintf(o.streams.ErrOut, "mig: %v\nmig: rolling back, as --on-failure says\n", failed)
+	}
+	back := o.runOptions
+	back.kind = kindRollback
+	r.Kind, r.Keep = migrate.Rollback, false
+	if err := runToEnd(ctx, &back, r, path); err != nil {
+		return errors.Join(failed, err)
+	}
+	return &takenBackError{Err: failed}
+}
+
+// takenBackError is a run that failed and was rolled back.
+type takenBackError struct{ Err error }
+
+func (e *takenBackError) Error() string { return e.Err.Error() + "; it was rolled back" }
+
+func (e *takenBackError) Unwrap() error { return e.Err }
 
 // diagnose looks for the reason why a run could not even begin: without a lock
 // and a record there is no first step that would say so.

@@ -42,7 +42,8 @@ type runOptions struct {
 	plan   string
 	watch  bool
 	yes    bool
-	output string // empty: for eyes; json
+	wait   time.Duration // behind another run's locks
+	output string        // empty: for eyes; json
 }
 
 // runFormats are those of commands that run.
@@ -60,6 +61,8 @@ func (o *runOptions) addTo(cmd *cobra.Command) {
 	cmd.Args = maxArgs(1)
 	cmd.ValidArgsFunction = completePlan
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show a live view: steps, a bar for each volume, events (on a terminal)")
+	cmd.Flags().DurationVar(&o.wait, "wait", 0, "while another run holds the plan or a namespace, queue behind it, for so long at most; without it, exit 11 at once")
+	cmd.Flags().Lookup("wait").NoOptDefVal = "30m"
 	outputFlag(cmd, runFormats(), "json: one JSON object a line on standard output")
 }
 
@@ -69,6 +72,9 @@ func (o *runOptions) complete(f *Factory, cmd *cobra.Command, args []string) err
 	var err error
 	if o.settings, err = f.config(cmd); err != nil {
 		return err
+	}
+	if o.wait < 0 {
+		return &usageError{Err: fmt.Errorf("--wait %s: a time to wait is not below zero", o.wait), Hint: "like --wait=30m"}
 	}
 	o.output, err = output(cmd, o.settings, runFormats(), "")
 	return err
@@ -87,7 +93,7 @@ func (o *runOptions) request() (migrate.Options, string, error) {
 	}
 	src, dst, err := o.connect(v.Plan(), o.settings)
 	return migrate.Options{
-		Kind: migrate.Kind(o.kind), Plan: v, Text: string(text), Source: src, Destination: dst, Stop: o.stop,
+		Kind: migrate.Kind(o.kind), Plan: v, Text: string(text), Source: src, Destination: dst, Stop: o.stop, Wait: o.wait,
 	}, path, err
 }
 

@@ -85,7 +85,7 @@ func (d *driver) broken(ctx context.Context, cause error) (Result, error) {
 		return d.stopped(ctx, cause, d.leftDown())
 	}
 	r := d.journal.Run()
-	if d.o.Kind != Cutover || !r.SourceDown || d.hasStarted(ctx, r) {
+	if d.o.Keep || d.o.Kind != Cutover || !r.SourceDown || d.hasStarted(ctx, r) {
 		return d.stopped(ctx, cause, d.leftDown())
 	}
 	d.o.Say("nothing has started on the destination: bringing the source up again")

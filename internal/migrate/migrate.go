@@ -17,7 +17,6 @@ import (
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/event"
-	"github.com/mig-cli/mig/internal/lock"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
@@ -44,6 +43,9 @@ type Options struct {
 	Destination cluster.Destination
 	Sink        progress.Sink
 	Stop        <-chan struct{}   // closed: end at the next safe point
+	Wait        time.Duration     // how long to queue behind another run's locks; 0: not at all
+	Keep        bool              // a run that fails leaves the clusters as they are
+	MaxDowntime time.Duration     // of the source; 0: as the plan says
 	Say         func(line string) // what is said beside the steps; never nil
 }
 
@@ -181,42 +183,6 @@ func (d *driver) last(ctx context.Context) (*record.Run, error) {
 	return last, err
 }
 
-// lock takes the plan and its namespaces on both clusters. The context ends
-// when one of them is lost.
-func (d *driver) lock(ctx context.Context) (context.Context, func(), error) {
-	who, err := record.Who(ctx, d.o.Source.Cluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.who = who
-	locker := lock.Locker{
-		Holder: lock.Holder{Owner: d.owner, User: who, Host: hostname(), PID: os.Getpid()},
-		Waiting: func(what string, holder *lock.HeldError) {
-			d.o.Say(fmt.Sprintf("waiting for the lease of a run that has ended to run out: %s, %s", what, holder.Host))
-		},
-	}
-	var from, to []string
-	for _, ns := range d.namespaces() {
-		from, to = append(from, ns.Source), append(to, ns.Destination)
-	}
-	work, held, err := locker.AcquireAll(ctx,
-		lock.Place{Cluster: d.o.Source.Cluster, Side: string(progress.OnSource), Namespaces: from},
-		lock.Place{Cluster: d.o.Destination.Cluster, Side: string(progress.OnDestination), Namespaces: to})
-	if err != nil {
-		return nil, nil, err
-	}
-	return work, func() { d.giveBack(ctx, held) }, nil
-}
-
-// giveBack releases the locks, also after ctx has ended.
-func (d *driver) giveBack(ctx context.Context, held *lock.Held) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
-	if err := held.Release(ctx); err != nil {
-		d.o.Say("a lease could not be given back and runs out by itself: " + err.Error())
-	}
-}
-
 func (d *driver) namespaces() []record.Namespace {
 	var out []record.Namespace
 	for _, ns := range d.o.Plan.SourceNamespaces() {
@@ -329,6 +295,7 @@ func (d *driver) rows(leftovers bool) []row {
 		starting: func(ctx context.Context) error {
 			return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = true })
 		},
+		overspent: d.overspent,
 	}, leftovers)
 }
 

@@ -15,6 +15,8 @@ type hooks struct {
 	// stopping is told before the first workload of the source is stopped,
 	// starting before the first may start on the destination.
 	stopping, starting func(context.Context) error
+	// overspent says why the source has been down for too long; empty: it has not.
+	overspent func() string
 }
 
 // row is a step with what it does, in a sentence for people who ask before.
@@ -37,20 +39,33 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 		row{step.EnsureInitialBackup(r, drift), "asks the source's Velero for a backup of all objects, without volume data"},
 		row{step.InitialBackupCreated(r), "waits for that backup and proves that it holds no volume data"},
 		row{step.VeleroQueuesFree(r), "waits until neither Velero has other work that ours would queue behind"},
-		row{before(step.QuiesceApplications(r), h.stopping), "stops the source's workloads; what was there before is written on them"},
-		row{step.EnsureQuiesced(r), "waits until no pod is left that could write"},
 	)
-	if len(r.Plan.Copied()) > 0 {
-		rows = append(rows, copying(r)...)
-	}
-	return append(rows,
-		row{step.EnsureInitialBackupCurrent(r, drift), "backs the objects up again where some have changed since"},
-		row{step.EnsureInitialBackupReplicated(r), "makes the backup of the objects known on the destination"},
-		row{before(step.EnsureFinalRestore(r), h.starting), "asks the destination's Velero to restore all objects; from here on nothing is undone by itself"},
+	return append(append(rows, standstill(r, h, drift)...),
 		row{step.FinalRestoreCreated(r), "waits for that restore and names everything that it left out"},
 		row{step.WorkloadsReady(r), "waits until the workloads are as ready as they were on the source"},
 		row{step.EnsureAnnotationsDeleted(r), "removes the run's helpers and marks where everything went"},
 	)
+}
+
+// standstill are the steps from the first workload's stop until the
+// application may start on the destination. They must fit into the budget.
+func standstill(r step.Run, h hooks, drift *step.Drift) []row {
+	rows := []row{
+		{before(step.QuiesceApplications(r), h.stopping), "stops the source's workloads; what was there before is written on them"},
+		{step.EnsureQuiesced(r), "waits until no pod is left that could write"},
+	}
+	if len(r.Plan.Copied()) > 0 {
+		rows = append(rows, copying(r)...)
+	}
+	rows = append(rows,
+		row{step.EnsureInitialBackupCurrent(r, drift), "backs the objects up again where some have changed since"},
+		row{step.EnsureInitialBackupReplicated(r), "makes the backup of the objects known on the destination"},
+		row{before(step.EnsureFinalRestore(r), h.starting), "asks the destination's Velero to restore all objects; from here on nothing is undone by itself"},
+	)
+	for i := range rows {
+		rows[i].step = within(rows[i].step, h.overspent)
+	}
+	return rows
 }
 
 // copying are the steps that carry the volumes over.
