@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -138,10 +140,15 @@ func unreadable(file string, err error) error {
 		return errList
 	case ok:
 		return pathErr.Err
-	default:
-		return errNoKubeconfig
 	}
+	if at := yamlLine.FindStringSubmatch(err.Error()); at != nil {
+		return fmt.Errorf("%w (line %s)", errNoKubeconfig, at[1])
+	}
+	return errNoKubeconfig
 }
+
+// yamlLine is all that is taken of what the parser says.
+var yamlLine = regexp.MustCompile(`\byaml: line (\d+)`)
 
 func (k *kubeconfig) contexts() []string { return slices.Sorted(maps.Keys(k.Contexts)) }
 
@@ -160,7 +167,22 @@ func (k *kubeconfig) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, &KubeconfigError{Access: k.access, Err: all(err)}
 	}
+	if err := checkPair(cfg); err != nil {
+		return nil, &KubeconfigError{Access: k.access, Err: err}
+	}
 	return cfg, nil
+}
+
+// checkPair reads a client certificate that is in files, which otherwise is
+// read at the first request, and not spoken of.
+func checkPair(cfg *rest.Config) error {
+	if cfg.CertFile == "" || len(cfg.CertData) > 0 || len(cfg.KeyData) > 0 {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile); err != nil {
+		return fmt.Errorf("client certificate %s: %w", cfg.CertFile, err)
+	}
+	return nil
 }
 
 // check finds what a context refers to and is not there.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -117,8 +118,9 @@ func newLogin(cfg *rest.Config, a Access, console Console) (*login, error) {
 }
 
 // get gives credentials other than the refused ones, by running the helper
-// where there are none. Where ctx ends before the helper does, it goes on, for
-// a person may be about to answer it: what it gets serves the next who asks.
+// where there are none. Where ctx's time is up before the helper ends, it goes
+// on, for a person may be about to answer it: what it gets serves the next who
+// asks.
 // Errors: *LoginError, ctx's.
 func (l *login) get(ctx context.Context, refused *credentials) (*credentials, error) {
 	if have := l.have.Load(); have != refused && have.usable(time.Now()) {
@@ -136,7 +138,9 @@ func (l *login) get(ctx context.Context, refused *credentials) (*credentials, er
 	answered := make(chan answer, 1)
 	go func() {
 		defer func() { <-l.turn }()
-		got, err := l.renew(context.WithoutCancel(ctx), refused)
+		alone, end := outliving(ctx)
+		defer end()
+		got, err := l.renew(alone, refused)
 		answered <- answer{got, err}
 	}()
 	select {
@@ -145,6 +149,18 @@ func (l *login) get(ctx context.Context, refused *credentials) (*credentials, er
 	case <-ctx.Done():
 		return nil, l.notYet(ctx)
 	}
+}
+
+// outliving is a context that goes on when the time of another is up, but not
+// when that is cancelled, which a person's interrupt does.
+func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), LoginTimeout)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return out, func() { stop(); cancel() }
 }
 
 // renew runs the helper, if nobody did while we waited for our turn.
@@ -203,8 +219,6 @@ func (l *login) run(ctx context.Context) (*credentials, error) {
 	if !asks && l.helper.InteractiveMode == clientcmdapi.AlwaysExecInteractiveMode {
 		return nil, l.failed(errNoTerminal, "")
 	}
-	ctx, cancel := context.WithTimeout(ctx, LoginTimeout)
-	defer cancel()
 	cmd, err := l.command(ctx, asks)
 	if err != nil {
 		return nil, l.failed(err, "")
@@ -318,6 +332,8 @@ func (t *tail) Write(p []byte) (int, error) {
 // String is the end in one line.
 func (t *tail) String() string { return oneLine(string(t.kept)) }
 
+var steering = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
+
 // oneLine is a text without line ends and without what steers a terminal.
 func oneLine(text string) string {
 	printable := strings.Map(func(r rune) rune {
@@ -328,6 +344,6 @@ func oneLine(text string) string {
 			return -1
 		}
 		return r
-	}, text)
+	}, steering.ReplaceAllString(text, ""))
 	return strings.Join(strings.Fields(printable), " ")
 }

@@ -30,6 +30,9 @@ func unanswered(e *url.Error) string {
 	if u, err := url.Parse(e.URL); err == nil {
 		server = u.Scheme + "://" + u.Host
 	}
+	if isOfProxy(e) {
+		server += " through the kubeconfig's or the environment's proxy"
+	}
 	var dns *net.DNSError
 	var notTLS tls.RecordHeaderError
 	switch {
@@ -50,6 +53,12 @@ func unanswered(e *url.Error) string {
 	default:
 		return fmt.Sprintf("%s: %v", server, e.Err)
 	}
+}
+
+// isOfProxy says whether it is the proxy that could not be reached.
+func isOfProxy(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "proxyconnect" || op.Op == "socks")
 }
 
 func isUntrusted(err error) bool {

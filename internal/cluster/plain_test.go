@@ -33,6 +33,7 @@ func TestAServerThatDoesNotAnswerIsSaidInPlainWords(t *testing.T) {
 		{"refused", dial(syscall.ECONNREFUSED), "cannot be reached: connection refused"},
 		{"no route", dial(syscall.EHOSTUNREACH), "cannot be reached: no route to it"},
 		{"unknown host", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}}, "cannot be reached: no such host"},
+		{"no proxy", &net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.ECONNREFUSED)}, "through the kubeconfig's or the environment's proxy cannot be reached: connection refused"},
 		{"silence", context.DeadlineExceeded, "does not answer"},
 		{"broken off", syscall.ECONNRESET, "closed the connection without an answer"},
 		{"anything else", errors.New("odd"), "odd"},
