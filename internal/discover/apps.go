@@ -26,27 +26,41 @@ type apps struct {
 	volumes   map[string]volume
 	pods      []mountingPod
 	sets      []statefulSet
-	workloads [][]Workload // by kind, so that each kind fills a place of its own
+	workloads [][]templated // by kind, so that each kind fills a place of its own
 }
 
 // volume is what is kept of a PersistentVolume.
-type volume struct{ backend, provisioner, reclaim string }
+type volume struct {
+	backend, provisioner, reclaim string
+	where, zone                   string
+	tiedTo                        []string
+	static                        bool
+}
 
-// mountingPod is a pod with the claims that it mounts.
+// mountingPod is a pod with the claims that it mounts, and what it keeps
+// outside of claims.
 type mountingPod struct {
 	Pod
-	claims map[string]bool // name -> mounted read-only
+	claims  map[string]bool // name -> mounted read-only
+	outside []Outside
+}
+
+// templated is a workload with what its pods keep outside of claims, whether
+// there are any pods or not.
+type templated struct {
+	Workload
+	outside []Outside
 }
 
 // statefulSet is what tells which claims come of its templates.
 type statefulSet struct {
-	Workload
+	templated
 	templates []string
 }
 
 // applications lists claims, volumes, pods and workloads of the namespaces.
 func (l *look) applications(namespaces []string) *apps {
-	a := &apps{workloads: make([][]Workload, 7)}
+	a := &apps{workloads: make([][]templated, 7)}
 	c := l.c.Client
 	l.part(PartClaims, func(ctx context.Context) (err error) {
 		a.claims, err = listClaims(ctx, c, namespaces)
@@ -60,19 +74,19 @@ func (l *look) applications(namespaces []string) *apps {
 	})
 	for i, list := range workloadLists(c) {
 		l.part(PartWorkloads, func(ctx context.Context) (err error) {
-			a.workloads[i], err = inNamespaces(ctx, namespaces, func(w Workload) string { return w.Namespace }, list)
+			a.workloads[i], err = inNamespaces(ctx, namespaces, func(w templated) string { return w.Namespace }, list)
 			return err
 		})
 	}
 	return a
 }
 
-// assemble joins what was listed: claims with their volumes, pods and sets.
-func (a *apps) assemble() ([]Claim, []Pod, []Workload) {
+// into joins what was listed, claims with their volumes, pods and sets, and
+// puts it into the facts.
+func (a *apps) into(s *SourceFacts) {
 	mounters := map[string][]Mounter{}
-	var pods []Pod
 	for _, p := range a.pods {
-		pods = append(pods, p.Pod)
+		s.Pods = append(s.Pods, p.Pod)
 		for claim, readOnly := range p.claims {
 			key := p.Namespace + "/" + claim
 			mounters[key] = append(mounters[key], Mounter{Pod: p.Name, Phase: p.Phase, Node: p.Node, ReadOnly: readOnly})
@@ -80,25 +94,61 @@ func (a *apps) assemble() ([]Claim, []Pod, []Workload) {
 	}
 	for i := range a.claims {
 		c := &a.claims[i]
-		v := a.volumes[c.Volume]
-		c.Backend, c.Provisioner, c.ReclaimPolicy = v.backend, v.provisioner, v.reclaim
+		c.describe(a.volumes[c.Volume])
 		c.MountedBy = mounters[c.Key()]
 		slices.SortFunc(c.MountedBy, func(x, y Mounter) int { return cmp.Compare(x.Pod, y.Pod) })
 		c.StatefulSet = setOf(*c, a.sets)
 	}
-	return a.claims, pods, a.allWorkloads()
+	s.Claims, s.Workloads, s.Outside = a.claims, a.allWorkloads(), a.allOutside()
+}
+
+func (c *Claim) describe(v volume) {
+	c.Backend, c.Provisioner, c.ReclaimPolicy = v.backend, v.provisioner, v.reclaim
+	c.Where, c.Zone, c.TiedTo, c.Static = v.where, v.zone, v.tiedTo, v.static
+}
+
+func (a *apps) allTemplated() []templated {
+	var out []templated
+	for _, s := range a.sets {
+		out = append(out, s.templated)
+	}
+	return append(out, slices.Concat(a.workloads...)...)
 }
 
 func (a *apps) allWorkloads() []Workload {
 	var out []Workload
-	for _, s := range a.sets {
-		out = append(out, s.Workload)
-	}
-	for _, ofKind := range a.workloads {
-		out = append(out, ofKind...)
+	for _, t := range a.allTemplated() {
+		out = append(out, t.Workload)
 	}
 	slices.SortFunc(out, func(x, y Workload) int { return cmp.Compare(x.Key(), y.Key()) })
 	return out
+}
+
+// allOutside is what workloads keep outside of claims, and pods that none of
+// the workloads has made.
+func (a *apps) allOutside() []Outside {
+	var out []Outside
+	for _, t := range a.allTemplated() {
+		if !strings.HasPrefix(t.Controller, "CronJob/") { // told by its CronJob
+			out = append(out, t.outside...)
+		}
+	}
+	for _, p := range a.pods {
+		if !p.Finished() && !p.Static && p.OfPlan == "" && !hasTemplate(p.Controller) {
+			out = append(out, p.outside...)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y Outside) int {
+		return cmp.Or(cmp.Compare(x.Workload, y.Workload), cmp.Compare(x.Volume, y.Volume))
+	})
+	return out
+}
+
+// hasTemplate says whether a pod's controller is of a kind whose templates are
+// listed.
+func hasTemplate(controller string) bool {
+	kind, _, _ := strings.Cut(controller, "/")
+	return slices.Contains([]string{"StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"}, kind)
 }
 
 // setOf is the StatefulSet one of whose templates made a claim: the claim is
@@ -133,6 +183,10 @@ func claimOf(pvc *corev1.PersistentVolumeClaim) Claim {
 		Namespace: pvc.Namespace, Name: pvc.Name, UID: string(pvc.UID), Phase: string(pvc.Status.Phase), Volume: pvc.Spec.VolumeName,
 		Requested: pvc.Spec.Resources.Requests.Storage().String(), Labels: pvc.Labels, Terminating: pvc.DeletionTimestamp != nil,
 		VolumeMode: string(corev1.PersistentVolumeFilesystem),
+		NoClass:    pvc.Spec.StorageClassName != nil && *pvc.Spec.StorageClassName == "",
+	}
+	if owner := metav1.GetControllerOf(pvc); owner != nil && owner.Kind == "Pod" {
+		out.EphemeralOf = owner.Name
 	}
 	if size, ok := pvc.Status.Capacity[corev1.ResourceStorage]; ok {
 		out.Capacity = size.String()
@@ -165,13 +219,66 @@ func listVolumes(ctx context.Context, c client.Client) (map[string]volume, error
 	return out, err
 }
 
+// Marks that provisioners leave on a volume, by which one that was made by
+// hand is told apart.
+const (
+	provisionedBy = "pv.kubernetes.io/provisioned-by"
+	legacyZone    = "failure-domain.beta.kubernetes.io/zone"
+)
+
 func volumeOf(pv *corev1.PersistentVolume) volume {
-	v := volume{backend: backendOf(pv.Spec.PersistentVolumeSource), reclaim: string(pv.Spec.PersistentVolumeReclaimPolicy)}
-	v.provisioner = pv.Annotations["pv.kubernetes.io/provisioned-by"]
+	v := volume{
+		backend: backendOf(pv.Spec.PersistentVolumeSource), reclaim: string(pv.Spec.PersistentVolumeReclaimPolicy),
+		where: whereIs(pv.Spec.PersistentVolumeSource), static: pv.Annotations[provisionedBy] == "",
+	}
+	v.provisioner = pv.Annotations[provisionedBy]
 	if pv.Spec.CSI != nil {
 		v.provisioner = pv.Spec.CSI.Driver
 	}
+	v.zone, v.tiedTo = tied(pv)
 	return v
+}
+
+// whereIs is the place that a volume is, for those that are a place and not a
+// disk of some cloud.
+func whereIs(s corev1.PersistentVolumeSource) string {
+	switch {
+	case s.NFS != nil:
+		return "nfs " + s.NFS.Server + ":" + s.NFS.Path
+	case s.HostPath != nil:
+		return "hostPath " + s.HostPath.Path
+	case s.Local != nil:
+		return "local " + s.Local.Path
+	default:
+		return ""
+	}
+}
+
+// tied reads from a volume's node affinity, or from the label that came before
+// it, which zone and which nodes it can be used in.
+func tied(pv *corev1.PersistentVolume) (zone string, nodes []string) {
+	zones := []string{}
+	for _, key := range []string{corev1.LabelTopologyZone, legacyZone} {
+		if z := pv.Labels[key]; z != "" {
+			zones = append(zones, strings.Split(z, "__")...)
+		}
+	}
+	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
+		for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				switch {
+				case e.Operator != corev1.NodeSelectorOpIn:
+				case e.Key == corev1.LabelHostname:
+					nodes = append(nodes, e.Values...)
+				case strings.HasSuffix(e.Key, "/zone"):
+					zones = append(zones, e.Values...)
+				}
+			}
+		}
+	}
+	slices.Sort(zones)
+	slices.Sort(nodes)
+	return strings.Join(slices.Compact(zones), ","), slices.Compact(nodes)
 }
 
 // backendOf is the name of the one field of a volume's source that is set.
@@ -237,11 +344,10 @@ func podOf(p *corev1.Pod) mountingPod {
 			out.claims[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
 		case v.Ephemeral != nil:
 			out.claims[p.Name+"-"+v.Name] = false
-		case v.HostPath != nil:
-			out.HostPaths = append(out.HostPaths, v.HostPath.Path)
-		case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:
-			out.EmptyDirs = append(out.EmptyDirs, v.Name)
 		}
+	}
+	if !hasTemplate(out.Controller) {
+		out.outside = outsideOf("Pod/"+out.Key(), &p.Spec)
 	}
 	return out
 }
@@ -267,8 +373,10 @@ func gitOpsOf(o metav1.Object) string {
 	}
 }
 
-func workload(kind string, o metav1.Object) Workload {
-	return Workload{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Controller: controllerOf(o), GitOps: gitOpsOf(o)}
+// withTemplate is a workload; pod is nil for one that makes no pods.
+func withTemplate(kind string, o metav1.Object, pod *corev1.PodSpec) templated {
+	w := Workload{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Controller: controllerOf(o), GitOps: gitOpsOf(o)}
+	return templated{Workload: w, outside: outsideOf(w.Key(), pod)}
 }
 
 func wanted(replicas *int32) int32 {
@@ -288,78 +396,88 @@ func listStatefulSets(ctx context.Context, c client.Client, namespaces []string)
 }
 
 func statefulSetOf(o *appsv1.StatefulSet) statefulSet {
-	s := statefulSet{Workload: workload("StatefulSet", o)}
+	s := statefulSet{templated: withTemplate("StatefulSet", o, &o.Spec.Template.Spec)}
 	s.Replicas = wanted(o.Spec.Replicas)
 	if policy := o.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
 		s.ScaleDeletesClaims = policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	}
 	for _, t := range o.Spec.VolumeClaimTemplates {
 		s.templates = append(s.templates, t.Name)
+		if class := t.Spec.StorageClassName; class != nil && *class != "" {
+			s.TemplateClasses = append(s.TemplateClasses, *class)
+		}
 	}
 	return s
 }
 
 // workloadLists lists the other kinds, one function a kind.
-func workloadLists(c client.Client) []page[Workload] {
-	return []page[Workload]{
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+func workloadLists(c client.Client) []page[templated] {
+	return []page[templated]{
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list appsv1.DeploymentList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *appsv1.Deployment) Workload {
-				w := workload("Deployment", o)
+			return each(list.Items, func(o *appsv1.Deployment) templated {
+				w := withTemplate("Deployment", o, &o.Spec.Template.Spec)
 				w.Replicas, w.Paused = wanted(o.Spec.Replicas), o.Spec.Paused
 				return w
 			}), list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list appsv1.DaemonSetList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *appsv1.DaemonSet) Workload { return workload("DaemonSet", o) }), list.Continue, err
+			return each(list.Items, func(o *appsv1.DaemonSet) templated { return withTemplate("DaemonSet", o, &o.Spec.Template.Spec) }), list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list appsv1.ReplicaSetList
 			err := c.List(ctx, &list, opts...)
-			sets := each(list.Items, func(o *appsv1.ReplicaSet) Workload {
-				w := workload("ReplicaSet", o)
+			sets := each(list.Items, func(o *appsv1.ReplicaSet) templated {
+				w := withTemplate("ReplicaSet", o, &o.Spec.Template.Spec)
 				w.Replicas = wanted(o.Spec.Replicas)
 				return w
 			})
 			// Those of Deployments are told by their Deployment.
-			sets = slices.DeleteFunc(sets, func(w Workload) bool { return strings.HasPrefix(w.Controller, "Deployment/") })
+			sets = slices.DeleteFunc(sets, func(w templated) bool { return strings.HasPrefix(w.Controller, "Deployment/") })
 			return sets, list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list corev1.ReplicationControllerList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *corev1.ReplicationController) Workload {
-				w := workload("ReplicationController", o)
+			return each(list.Items, func(o *corev1.ReplicationController) templated {
+				var pod *corev1.PodSpec
+				if o.Spec.Template != nil {
+					pod = &o.Spec.Template.Spec
+				}
+				w := withTemplate("ReplicationController", o, pod)
 				w.Replicas = wanted(o.Spec.Replicas)
 				return w
 			}), list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list batchv1.JobList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *batchv1.Job) Workload {
-				w := workload("Job", o)
+			return each(list.Items, func(o *batchv1.Job) templated {
+				w := withTemplate("Job", o, &o.Spec.Template.Spec)
+				if o.Status.CompletionTime != nil {
+					w.outside = nil // as of its finished pods
+				}
 				w.Active, w.Suspended = o.Status.Active, o.Spec.Suspend != nil && *o.Spec.Suspend
 				return w
 			}), list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list batchv1.CronJobList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *batchv1.CronJob) Workload {
-				w := workload("CronJob", o)
+			return each(list.Items, func(o *batchv1.CronJob) templated {
+				w := withTemplate("CronJob", o, &o.Spec.JobTemplate.Spec.Template.Spec)
 				w.Suspended = o.Spec.Suspend != nil && *o.Spec.Suspend
 				return w
 			}), list.Continue, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]Workload, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
 			var list autoscalingv1.HorizontalPodAutoscalerList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *autoscalingv1.HorizontalPodAutoscaler) Workload {
-				w := workload("HorizontalPodAutoscaler", o)
+			return each(list.Items, func(o *autoscalingv1.HorizontalPodAutoscaler) templated {
+				w := withTemplate("HorizontalPodAutoscaler", o, nil)
 				w.Scales = o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name
 				return w
 			}), list.Continue, err

@@ -27,6 +27,11 @@ type Gap struct {
 	Part   string `json:"part"` // storage classes, claims of shop, ...
 	Denied bool   `json:"denied"`
 	Error  string `json:"error"`
+	// Optional: without it some checks are left out, and the plan can run.
+	Optional bool `json:"optional,omitempty"`
+	// Objects names what exactly, where it is not the whole part: the APIs that
+	// are down.
+	Objects []string `json:"objects,omitempty"`
 }
 
 // Facts is what was seen of one cluster.
@@ -37,11 +42,44 @@ type Facts struct {
 	Error          string         `json:"error,omitempty"`   // why it was not reached
 	Version        string         `json:"version,omitempty"` // v1.34.4
 	UID            string         `json:"uid,omitempty"`     // of the namespace kube-system
+	OpenShift      bool           `json:"openShift,omitempty"`
+	Access         Access         `json:"access"`
 	Namespaces     []Namespace    `json:"namespaces,omitempty"`
 	StorageClasses []StorageClass `json:"storageClasses,omitempty"`
+	Nodes          []Node         `json:"nodes,omitempty"`
 	Velero         Velero         `json:"velero"`
+	Plans          []OtherPlan    `json:"plans,omitempty"` // of which Velero's namespace holds a record
 	Rights         []Right        `json:"rights,omitempty"`
 	Gaps           []Gap          `json:"gaps,omitempty"`
+}
+
+// Access is how we get to the cluster, and for how long.
+type Access struct {
+	Credentials      string        `json:"credentials,omitempty"` // client certificate, token; empty: another kind
+	CredentialsUntil time.Time     `json:"credentialsUntil,omitzero"`
+	CertificateUntil time.Time     `json:"certificateUntil,omitzero"` // of the API server
+	Insecure         bool          `json:"insecure,omitempty"`        // its certificate is not checked
+	Now              time.Time     `json:"now,omitzero"`              // by the cluster's clock when it was looked at; zero: not told
+	Ahead            time.Duration `json:"ahead,omitempty"`           // of that clock before this machine's
+}
+
+// Node is one node.
+type Node struct {
+	Name          string            `json:"name"`
+	Ready         bool              `json:"ready"`
+	Unschedulable bool              `json:"unschedulable,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+}
+
+// OtherPlan is what the clusters remember of a plan of mig, maybe our own.
+type OtherPlan struct {
+	Name       string    `json:"name"`
+	UID        string    `json:"uid"`
+	Namespaces []string  `json:"namespaces,omitempty"` // under whichever name this cluster may have them
+	Run        string    `json:"run,omitempty"`        // the last one's uid
+	Kind       string    `json:"kind,omitempty"`       // migrate, rollback
+	State      string    `json:"state,omitempty"`      // as package record says it
+	Started    time.Time `json:"started,omitzero"`
 }
 
 // Namespace returns the namespace of a name, if it was seen.
@@ -91,6 +129,7 @@ type SourceFacts struct {
 	Claims    []Claim    `json:"claims,omitempty"`
 	Pods      []Pod      `json:"pods,omitempty"`
 	Workloads []Workload `json:"workloads,omitempty"`
+	Outside   []Outside  `json:"outside,omitempty"`
 	// Objects are those of the namespaces whose destination exists already:
 	// what of them is there too would be met. Filled by Look alone.
 	Objects []Object `json:"objects,omitempty"`
@@ -100,12 +139,80 @@ type SourceFacts struct {
 type DestinationFacts struct {
 	Facts
 	Objects []Object `json:"objects,omitempty"` // in the destination's namespaces, where they exist
+	// FreeVolumes are those that any claim could bind.
+	FreeVolumes []FreeVolume `json:"freeVolumes,omitempty"`
+	Quotas      []Quota      `json:"quotas,omitempty"`   // of the destination's namespaces
+	Capacity    []Capacity   `json:"capacity,omitempty"` // what CSI drivers say is left
+	// Refused are the namespaces that the cluster would not let be made, with
+	// what it said. Filled by Look alone.
+	Refused []Refused `json:"refused,omitempty"`
 }
+
+// FreeVolume is a PersistentVolume that is bound to no claim.
+type FreeVolume struct {
+	Name         string   `json:"name"`
+	StorageClass string   `json:"storageClass,omitempty"`
+	Capacity     string   `json:"capacity"`
+	AccessModes  []string `json:"accessModes,omitempty"`
+	VolumeMode   string   `json:"volumeMode,omitempty"`
+	ReservedFor  string   `json:"reservedFor,omitempty"` // namespace/name of the one claim that may have it
+}
+
+// Quota is a ResourceQuota, what of it concerns claims.
+type Quota struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Hard      map[string]string `json:"hard"` // resource -> quantity
+	Used      map[string]string `json:"used"`
+}
+
+// Capacity is what a CSI driver says that a class has left in one part of the
+// cluster.
+type Capacity struct {
+	StorageClass string `json:"storageClass"`
+	Left         string `json:"left"`
+	Largest      string `json:"largest,omitempty"` // volume that can be made
+}
+
+// Refused is an object that a server-side dry run did not admit.
+type Refused struct {
+	Object string `json:"object"`
+	Why    string `json:"why"`
+}
+
+// Outside is data that a pod template keeps outside of claims, or where it
+// would: no copy of claims holds it.
+type Outside struct {
+	Workload string   `json:"workload"` // Kind/namespace/name
+	Volume   string   `json:"volume"`
+	Kind     string   `json:"kind"`             // hostPath, emptyDir, ephemeral
+	Path     string   `json:"path,omitempty"`   // on the node
+	Mounts   []string `json:"mounts,omitempty"` // paths in the containers
+	Images   []string `json:"images,omitempty"` // of the containers that mount it
+	ReadOnly bool     `json:"readOnly,omitempty"`
+	Size     string   `json:"size,omitempty"` // its limit, or what it asks for
+	Used     string   `json:"used"`           // a quantity, or unknown
+	// Class says what it is: data, system (the node's own files), scratch.
+	Class   OutsideClass `json:"class"`
+	Verdict string       `json:"verdict"` // not copied: hostPath
+}
+
+// OutsideClass says what becomes of a volume that is no claim.
+type OutsideClass string
+
+// The classes of volumes that are no claims.
+const (
+	OutsideData    OutsideClass = "data"    // somebody may miss it
+	OutsideSystem  OutsideClass = "system"  // the node's own files, which every node has
+	OutsideScratch OutsideClass = "scratch" // meant to be lost with the pod
+)
 
 // Namespace is one namespace.
 type Namespace struct {
 	Name        string            `json:"name"`
 	Phase       string            `json:"phase"` // Active, Terminating
+	Since       time.Time         `json:"terminatingSince,omitzero"`
+	HeldBy      []string          `json:"heldBy,omitempty"` // why a Terminating one is still there, as the cluster says it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -120,6 +227,10 @@ type StorageClass struct {
 	Default     bool   `json:"default"`
 	BindingMode string `json:"bindingMode"` // Immediate, WaitForFirstConsumer
 	Expandable  bool   `json:"expandable"`
+	Reclaim     string `json:"reclaimPolicy,omitempty"` // Delete, Retain
+	// Topologies are the node labels that its volumes can be made for, any one
+	// of them; empty: anywhere.
+	Topologies []map[string][]string `json:"topologies,omitempty"`
 }
 
 // Claim is one PersistentVolumeClaim with its volume and the pods that mount it.
@@ -140,6 +251,14 @@ type Claim struct {
 	Provisioner   string            `json:"provisioner,omitempty"` // the CSI driver, or who made the volume
 	ReclaimPolicy string            `json:"reclaimPolicy,omitempty"`
 	StatefulSet   string            `json:"statefulSet,omitempty"` // whose template made it
+	EphemeralOf   string            `json:"ephemeralOf,omitempty"` // the pod that made it and that it goes with
+	NoClass       bool              `json:"noClass,omitempty"`     // it asks for no class, not for the default one
+	Static        bool              `json:"static,omitempty"`      // its volume was made by hand
+	Where         string            `json:"where,omitempty"`       // of a volume that is a place: nfs server:/path, hostPath /path
+	Zone          string            `json:"zone,omitempty"`        // that its volume is tied to
+	TiedTo        []string          `json:"tiedTo,omitempty"`      // nodes that its volume is tied to
+	UsedBytes     int64             `json:"usedBytes,omitempty"`   // 0: unknown
+	SizeBytes     int64             `json:"sizeBytes,omitempty"`   // of its file system; 0: unknown
 	MountedBy     []Mounter         `json:"mountedBy,omitempty"`
 }
 
@@ -174,10 +293,8 @@ type Pod struct {
 	Name          string   `json:"name"`
 	Phase         string   `json:"phase"`
 	Node          string   `json:"node,omitempty"`
-	Controller    string   `json:"controller,omitempty"` // Kind/name of its controlling owner; empty: a bare pod
-	Static        bool     `json:"static,omitempty"`     // a kubelet's own (a mirror pod)
-	HostPaths     []string `json:"hostPaths,omitempty"`
-	EmptyDirs     []string `json:"emptyDirs,omitempty"`     // names of the volumes, those in memory left out
+	Controller    string   `json:"controller,omitempty"`    // Kind/name of its controlling owner; empty: a bare pod
+	Static        bool     `json:"static,omitempty"`        // a kubelet's own (a mirror pod)
 	BackupVolumes []string `json:"backupVolumes,omitempty"` // the user's own backup.velero.io/backup-volumes
 	OfPlan        string   `json:"ofPlan,omitempty"`        // uid of the plan whose run made it
 }
@@ -202,6 +319,9 @@ type Workload struct {
 	Scales     string `json:"scales,omitempty"`     // of an autoscaler: Kind/name of what it scales
 	// ScaleDeletesClaims: a StatefulSet whose claims go when it is scaled down.
 	ScaleDeletesClaims bool `json:"scaleDeletesClaims,omitempty"`
+	// TemplateClasses are the storage classes that a StatefulSet's claim
+	// templates ask for.
+	TemplateClasses []string `json:"templateClasses,omitempty"`
 }
 
 // Key is Kind/namespace/name, as spec.quiesce.except names workloads.
@@ -216,77 +336,6 @@ type Object struct {
 	OfPlan     string `json:"ofPlan,omitempty"`  // uid of the plan whose run made it
 	Restore    string `json:"restore,omitempty"` // Velero's restore that made it
 	Owned      bool   `json:"owned,omitempty"`   // has a controlling owner, which makes it again
-}
-
-// Velero is what was seen of Velero in its namespace.
-type Velero struct {
-	Namespace       string     `json:"namespace"`
-	Exists          bool       `json:"exists"`                // the namespace
-	Elsewhere       []string   `json:"elsewhere,omitempty"`   // namespaces with a Velero server, where it is not in its namespace
-	MissingAPIs     []string   `json:"missingAPIs,omitempty"` // resources of velero.io/v1 that the cluster does not serve
-	Server          Deployment `json:"server"`
-	NodeAgent       NodeAgent  `json:"nodeAgent"`
-	Locations       []Location `json:"locations,omitempty"`
-	RepoCredentials string     `json:"-"` // a digest of the repository password; empty: there is none yet
-}
-
-// Location returns the storage location of a name, if it was seen.
-func (v Velero) Location(name string) (Location, bool) {
-	for _, l := range v.Locations {
-		if l.Name == name {
-			return l, true
-		}
-	}
-	return Location{}, false
-}
-
-// Deployment is Velero's server.
-type Deployment struct {
-	Found   bool   `json:"found"`
-	Image   string `json:"image,omitempty"`
-	Version string `json:"version,omitempty"` // of the image's tag, or as Velero's own status requests tell; may be unknown
-	Wanted  int32  `json:"wanted"`
-	Ready   int32  `json:"ready"`
-}
-
-// NodeAgent is Velero's DaemonSet that reads and writes volumes.
-type NodeAgent struct {
-	Found        bool              `json:"found"`
-	Image        string            `json:"image,omitempty"`
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	Tolerations  []string          `json:"tolerations,omitempty"` // key=value:effect
-	Wanted       int32             `json:"wanted"`
-	Ready        int32             `json:"ready"`
-	Nodes        []AgentNode       `json:"nodes,omitempty"`
-}
-
-// ReadyOn says whether a node has a ready node-agent.
-func (a NodeAgent) ReadyOn(node string) bool {
-	for _, n := range a.Nodes {
-		if n.Node == node && n.Ready {
-			return true
-		}
-	}
-	return false
-}
-
-// AgentNode is the node-agent's pod on one node.
-type AgentNode struct {
-	Node  string `json:"node"`
-	Pod   string `json:"pod"`
-	Ready bool   `json:"ready"`
-}
-
-// Location is a BackupStorageLocation.
-type Location struct {
-	Name          string            `json:"name"`
-	Phase         string            `json:"phase"` // Available, Unavailable; empty: not validated yet
-	Message       string            `json:"message,omitempty"`
-	Provider      string            `json:"provider"`
-	Bucket        string            `json:"bucket"`
-	Prefix        string            `json:"prefix,omitempty"`
-	AccessMode    string            `json:"accessMode,omitempty"` // ReadWrite, ReadOnly
-	Default       bool              `json:"default,omitempty"`
-	Config        map[string]string `json:"config,omitempty"` // region, s3Url, ...
-	LastValidated time.Time         `json:"lastValidated,omitzero"`
+	// Finalizers of an object that is being deleted: they keep it.
+	Finalizers []string `json:"finalizers,omitempty"`
 }

@@ -30,6 +30,18 @@ const (
 	PartRepository     = "repository password"
 	PartRights         = "rights"
 	PartObjects        = "objects"
+	PartAPIs           = "APIs" // which kinds there are
+	PartNodes          = "nodes"
+	PartPlans          = "records of plans"
+	PartBusy           = "what Velero is busy with"
+	PartClassMaps      = "storage class maps of Velero"
+	PartMigController  = "mig-controller"
+	PartCredentials    = "credentials of the storage locations"
+	PartFreeVolumes    = "free volumes"
+	PartQuotas         = "quotas"
+	PartCapacity       = "storage capacity"
+	PartUsage          = "used bytes"
+	PartRefusals       = "dry runs of the namespaces"
 )
 
 // inParallel is how many questions one cluster is asked at once.
@@ -49,6 +61,7 @@ func Look(ctx context.Context, src cluster.Source, dst cluster.Destination, v pl
 		return s, d, err
 	}
 	lookAtMet(ctx, src, &s, d, v)
+	lookAtRefusals(ctx, dst, s, &d, v)
 	return s, d, ctx.Err()
 }
 
@@ -86,9 +99,17 @@ func LookSource(ctx context.Context, src cluster.Source, v plan.Valid) (SourceFa
 		s.Rights, err = askRights(ctx, src.Client, sourceRights(namespaces, src.VeleroNamespace))
 		return err
 	})
+	l.part(PartBusy, func(ctx context.Context) (err error) {
+		s.Velero.Busy, err = unfinishedBackups(ctx, src.Client, src.VeleroNamespace)
+		return err
+	})
 	apps := l.applications(namespaces)
 	s.Gaps = l.wait()
-	s.Claims, s.Pods, s.Workloads = apps.assemble()
+	apps.into(&s)
+	l = newLook(ctx, src.Cluster)
+	l.second(&s.Facts)
+	l.optional(PartUsage, func(ctx context.Context) error { return lookAtUsage(ctx, src.Cluster, &s) })
+	s.Gaps = append(s.Gaps, l.wait()...)
 	return s, ctx.Err()
 }
 
@@ -112,8 +133,29 @@ func LookDestination(ctx context.Context, dst cluster.Destination, v plan.Valid)
 		d.Objects, err = existingObjects(ctx, dst.Cluster, namespaces)
 		return err
 	})
+	l.destination(&d, namespaces)
 	d.Gaps = l.wait()
+	l = newLook(ctx, dst.Cluster)
+	l.second(&d.Facts)
+	d.Gaps = append(d.Gaps, l.wait()...)
 	return d, ctx.Err()
+}
+
+// destination asks what only the destination is asked.
+func (l *look) destination(d *DestinationFacts, namespaces []string) {
+	c := l.c.Client
+	l.part(PartBusy, func(ctx context.Context) (err error) {
+		d.Velero.Busy, err = unfinishedRestores(ctx, c, l.c.VeleroNamespace)
+		return err
+	})
+	l.optional(PartFreeVolumes, func(ctx context.Context) (err error) { d.FreeVolumes, err = listFreeVolumes(ctx, c); return err })
+	l.optional(PartQuotas, func(ctx context.Context) (err error) { d.Quotas, err = listQuotas(ctx, c, namespaces); return err })
+	l.optional(PartCapacity, func(ctx context.Context) (err error) { d.Capacity, err = listCapacity(ctx, c); return err })
+}
+
+// second asks what can be asked only when the rest is known.
+func (l *look) second(f *Facts) {
+	l.part(PartCredentials, func(ctx context.Context) error { return lookAtCredentials(ctx, l.c.Client, &f.Velero) })
 }
 
 func facts(c *cluster.Cluster) Facts {
@@ -126,6 +168,9 @@ func (f *Facts) reach(ctx context.Context, c *cluster.Cluster) bool {
 	f.Version, f.Reach = version, r
 	if err != nil {
 		f.Error = cluster.Plain(err)
+	}
+	if r == Reached {
+		f.Access = greet(ctx, c)
 	}
 	return r == Reached
 }
@@ -149,14 +194,24 @@ func newLook(ctx context.Context, c *cluster.Cluster) *look {
 
 // part asks one thing beside the others. Each part fills a place of its own.
 func (l *look) part(name string, ask func(context.Context) error) {
+	l.ask(Gap{Part: name}, ask)
+}
+
+// optional asks one thing without which some checks are left out.
+func (l *look) optional(name string, ask func(context.Context) error) {
+	l.ask(Gap{Part: name, Optional: true}, ask)
+}
+
+func (l *look) ask(gap Gap, ask func(context.Context) error) {
 	l.group.Go(func() error {
 		err := ask(l.ctx)
 		if err == nil {
 			return nil
 		}
+		gap.Denied, gap.Error, gap.Objects = cluster.IsDenied(err), cluster.Plain(err), downAPIs(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.gaps = append(l.gaps, Gap{Part: name, Denied: cluster.IsDenied(err), Error: cluster.Plain(err)})
+		l.gaps = append(l.gaps, gap)
 		return nil
 	})
 }
@@ -179,6 +234,12 @@ func (l *look) common(f *Facts, namespaces []string) {
 	})
 	l.part(PartStorageClasses, func(ctx context.Context) (err error) {
 		f.StorageClasses, err = listStorageClasses(ctx, l.c.Client)
+		return err
+	})
+	l.part(PartAPIs, func(context.Context) (err error) { f.OpenShift, err = lookAtAPIs(l.c.Discovery); return err })
+	l.optional(PartNodes, func(ctx context.Context) (err error) { f.Nodes, err = listNodes(ctx, l.c.Client); return err })
+	l.part(PartPlans, func(ctx context.Context) (err error) {
+		f.Plans, err = listPlans(ctx, l.c.Client, l.c.VeleroNamespace)
 		return err
 	})
 	l.velero(&f.Velero)
@@ -213,7 +274,17 @@ func listNamespaces(ctx context.Context, c client.Client) ([]Namespace, error) {
 }
 
 func namespaceOf(ns *corev1.Namespace) Namespace {
-	return Namespace{Name: ns.Name, Phase: string(ns.Status.Phase), Labels: ns.Labels, Annotations: ns.Annotations}
+	out := Namespace{Name: ns.Name, Phase: string(ns.Status.Phase), Labels: ns.Labels, Annotations: ns.Annotations}
+	if ns.DeletionTimestamp == nil {
+		return out
+	}
+	out.Since = ns.DeletionTimestamp.UTC()
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" {
+			out.HeldBy = append(out.HeldBy, c.Message)
+		}
+	}
+	return out
 }
 
 func listStorageClasses(ctx context.Context, c client.Client) ([]StorageClass, error) {
@@ -234,6 +305,16 @@ func storageClassOf(sc *storagev1.StorageClass) StorageClass {
 	}
 	if sc.AllowVolumeExpansion != nil {
 		out.Expandable = *sc.AllowVolumeExpansion
+	}
+	if sc.ReclaimPolicy != nil {
+		out.Reclaim = string(*sc.ReclaimPolicy)
+	}
+	for _, term := range sc.AllowedTopologies {
+		want := map[string][]string{}
+		for _, e := range term.MatchLabelExpressions {
+			want[e.Key] = e.Values
+		}
+		out.Topologies = append(out.Topologies, want)
 	}
 	return out
 }

@@ -21,9 +21,40 @@ import (
 	"github.com/mig-cli/mig/internal/naming"
 )
 
-// isNoSuchAPI says whether the cluster does not serve the kind at all.
+// isNoSuchAPI says whether the cluster does not serve the kind at all. An API
+// that is down is served: what it holds is not known.
 func isNoSuchAPI(err error) bool {
-	return meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err) || apierrors.IsNotFound(err)
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
+}
+
+// downAPIs are the groups and versions that an error says are down: those of an
+// APIService whose server does not answer.
+func downAPIs(err error) []string {
+	var failed *discovery.ErrGroupDiscoveryFailed
+	if !errors.As(err, &failed) {
+		return nil
+	}
+	var out []string
+	for gv := range failed.Groups {
+		out = append(out, gv.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// groupLister tells which API groups a cluster serves; the discovery client does.
+type groupLister interface {
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
+// lookAtAPIs asks for every API once: one that is down is an error that names
+// it, beside what else is known.
+func lookAtAPIs(d groupLister) (openShift bool, err error) {
+	groups, _, err := d.ServerGroupsAndResources()
+	for _, g := range groups {
+		openShift = openShift || g.Name == "security.openshift.io"
+	}
+	return openShift, err
 }
 
 // existingObjects are the objects of those of the namespaces that exist.
@@ -39,7 +70,10 @@ func existingObjects(ctx context.Context, c *cluster.Cluster, namespaces []strin
 // metadata alone; without what every namespace holds by itself.
 func objects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Object, error) {
 	kinds, err := listableKinds(c.Discovery)
-	errs := []error{err} // an API that is down hides its kinds, not the others
+	var errs []error
+	if downAPIs(err) == nil { // an API that is down hides its kinds, not the others, and is told by itself
+		errs = append(errs, err)
+	}
 	var out []Object
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -71,10 +105,14 @@ func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := c.List(ctx, &list, opts...)
 		return each(list.Items, func(o *metav1.PartialObjectMetadata) Object {
-			return Object{
+			out := Object{
 				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name,
 				OfPlan: naming.OfPlanUID(o.Labels), Restore: o.Labels[naming.VeleroRestoreName], Owned: metav1.GetControllerOf(o) != nil,
 			}
+			if o.DeletionTimestamp != nil {
+				out.Finalizers = o.Finalizers
+			}
+			return out
 		}), list.Continue, err
 	}
 }

@@ -222,7 +222,7 @@ func lookAtClaims(ctx context.Context, src cluster.Source, s *sides, namespaces 
 			Denied: cluster.IsDenied(claimsErr), Err: claimsErr,
 		}
 	}
-	s.source.Claims, s.source.Pods, s.source.Workloads = apps.assemble()
+	apps.into(&s.source)
 	return ctx.Err()
 }
 

@@ -13,12 +13,15 @@ import (
 
 // Right is one thing that mig must be allowed to do on a cluster.
 type Right struct {
-	Verb      string `json:"verb"`
-	Group     string `json:"group"` // "" is the core group
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace,omitempty"` // empty: cluster-wide
-	Why       string `json:"why"`
-	Allowed   bool   `json:"allowed"`
+	Verb        string `json:"verb"`
+	Group       string `json:"group"` // "" is the core group
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"` // empty: cluster-wide
+	Why         string `json:"why"`
+	Allowed     bool   `json:"allowed"`
+	// Optional: without it a check or a figure is left out, and a run works.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // need is a row of the table of rights.
@@ -92,6 +95,30 @@ func destinationNeeds() []need {
 	}
 }
 
+// What checks ask beside; without them those checks are left out.
+func optionalClusterNeeds() []need {
+	return []need{
+		{"", "nodes", []string{"list"}, "see where volumes can be used"},
+	}
+}
+
+// What checks of the destination ask beside.
+func optionalDestinationNeeds() []need {
+	return []need{{"storage.k8s.io", "csistoragecapacities", []string{"list"}, "see how much room the storage has"}}
+}
+
+// What checks ask of the destination's namespaces beside.
+func optionalNamespaceNeeds() []need {
+	return []need{{"", "resourcequotas", []string{"list"}, "see whether the claims fit"}}
+}
+
+func optional(rights []Right) []Right {
+	for i := range rights {
+		rights[i].Optional = true
+	}
+	return rights
+}
+
 // sourceRights is all that a run needs on the source.
 func sourceRights(namespaces []string, veleroNamespace string) []Right {
 	return slices.Concat(
@@ -99,6 +126,7 @@ func sourceRights(namespaces []string, veleroNamespace string) []Right {
 		rights("", []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}),
 		rights(veleroNamespace, veleroNeeds()),
 		inEach(namespaces, sourceNeeds()),
+		optional(rights("", optionalClusterNeeds())),
 	)
 }
 
@@ -114,6 +142,8 @@ func destinationRights(namespaces []string, veleroNamespace string) []Right {
 			{"velero.io", "podvolumerestores", []string{"get", "list", "patch"}, "see that every volume is restored, and stop what does not end"},
 		}),
 		inEach(namespaces, destinationNeeds()),
+		optional(rights("", slices.Concat(optionalClusterNeeds(), optionalDestinationNeeds()))),
+		optional(inEach(namespaces, optionalNamespaceNeeds())),
 	)
 }
 
@@ -168,7 +198,7 @@ type answers struct {
 	known map[Right]bool
 }
 
-func question(r Right) Right { r.Why, r.Allowed = "", false; return r }
+func question(r Right) Right { r.Why, r.Allowed, r.Optional = "", false, false; return r }
 
 func everywhere(wanted []Right) []Right {
 	var out []Right
@@ -192,7 +222,7 @@ func (a *answers) notEverywhere(wanted []Right) []Right {
 
 func unique(in []Right) []Right {
 	slices.SortFunc(in, func(a, b Right) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb))
 	})
 	return slices.Compact(in)
 }
@@ -223,7 +253,7 @@ func (a *answers) ask(ctx context.Context, questions []Right) error {
 
 func isAllowed(ctx context.Context, c client.Client, r Right) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource},
 	}}
 	err := c.Create(ctx, review)
 	return review.Status.Allowed, err

@@ -3,10 +3,10 @@ package discover
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,6 +23,8 @@ const (
 	veleroServer   = "velero"
 	repoSecret     = "velero-repo-credentials"
 	repoSecretKey  = "repository-password"
+	defaultSecret  = "cloud-credentials"
+	defaultKey     = "cloud"
 	componentLabel = "component"
 )
 
@@ -45,6 +47,8 @@ func (l *look) velero(v *Velero) {
 		v.RepoCredentials, err = digestRepository(ctx, c, ns)
 		return err
 	})
+	l.part(PartClassMaps, func(ctx context.Context) (err error) { v.ClassMaps, err = listClassMaps(ctx, c, ns); return err })
+	l.part(PartMigController, func(ctx context.Context) error { v.MigControllers = findMigControllers(ctx, c, ns); return nil })
 }
 
 func lookAtServer(ctx context.Context, c client.Client, v *Velero) error {
@@ -54,26 +58,62 @@ func lookAtServer(ctx context.Context, c client.Client, v *Velero) error {
 		return err
 	}
 	v.Exists = err == nil
-	var d appsv1.Deployment
-	err = c.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: veleroServer}, &d)
-	if apierrors.IsNotFound(err) {
+	v.Server, err = getServer(ctx, c, v.Namespace, veleroServer)
+	if err == nil && !v.Server.Found {
 		v.Elsewhere = findServers(ctx, c)
-		return nil
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// getServer reads a Deployment; one that is not there is not Found.
+func getServer(ctx context.Context, c client.Client, namespace, name string) (Deployment, error) {
+	var d appsv1.Deployment
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
+		return Deployment{}, client.IgnoreNotFound(err)
 	}
-	v.Server = serverOf(&d)
-	return nil
+	return serverOf(&d), nil
 }
 
 func serverOf(d *appsv1.Deployment) Deployment {
 	out := Deployment{Found: true, Wanted: wanted(d.Spec.Replicas), Ready: d.Status.ReadyReplicas}
-	if containers := d.Spec.Template.Spec.Containers; len(containers) > 0 {
-		out.Image = containers[0].Image
-		out.Version = versionOf(out.Image)
+	pod := d.Spec.Template.Spec
+	for _, c := range pod.InitContainers {
+		out.Plugins = append(out.Plugins, c.Image)
 	}
+	if len(pod.Containers) == 0 {
+		return out
+	}
+	server := pod.Containers[0]
+	out.Image, out.Version = server.Image, versionOf(server.Image)
+	args := slices.Concat(server.Command, server.Args)
+	out.Features, out.Uploader = listArg(args, "features"), strings.Join(listArg(args, "uploader-type"), "")
+	out.RestoreOnly = slices.Contains(args, "--restore-only") || slices.Contains(args, "--restore-only=true")
+	out.BackupTTL, _ = time.ParseDuration(strings.Join(listArg(args, "default-backup-ttl"), "")) // not said: Velero's own
+	out.Credentials = slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == defaultSecret })
+	out.OADP = isOADP(d)
 	return out
+}
+
+// listArg is the value of a flag --name=a,b or --name a,b of a command line.
+func listArg(args []string, name string) []string {
+	for i, arg := range args {
+		value, ok := strings.CutPrefix(arg, "--"+name+"=")
+		if !ok && arg == "--"+name && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+		if ok && value != "" {
+			return strings.Split(value, ",")
+		}
+	}
+	return nil
+}
+
+// isOADP says whether the OADP operator keeps the Deployment: it would undo a
+// change made beside its DataProtectionApplication.
+func isOADP(d *appsv1.Deployment) bool {
+	return d.Labels["openshift.io/oadp"] != "" || slices.ContainsFunc(d.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DataProtectionApplication"
+	})
 }
 
 var versionTag = regexp.MustCompile(`:v?(\d+\.\d+\.\d+[^@]*)`)
@@ -131,12 +171,37 @@ func getNodeAgent(ctx context.Context, c client.Client, namespace string) (NodeA
 	agent := NodeAgent{
 		Found: true, Image: spec.Image, NodeSelector: spec.NodeSelector,
 		Wanted: ds.Status.DesiredNumberScheduled, Ready: ds.Status.NumberReady,
+		Version: versionOf(spec.Image), HostPods: hostPods(&ds.Spec.Template.Spec), Privileged: isPrivileged(&ds.Spec.Template.Spec),
 	}
 	for _, t := range spec.Tolerations {
 		agent.Tolerations = append(agent.Tolerations, t.Key+"="+t.Value+":"+string(t.Effect))
 	}
 	agent.Nodes, err = listAgentNodes(ctx, c, &ds)
 	return agent, err
+}
+
+// hostPods is the directory of a node that node-agent reads the pods' volumes
+// from: what it mounts at /host_pods (velero pkg/install/daemonset.go).
+func hostPods(pod *corev1.PodSpec) string {
+	for _, c := range pod.Containers {
+		for _, m := range c.VolumeMounts {
+			if m.MountPath != "/host_pods" {
+				continue
+			}
+			for _, v := range pod.Volumes {
+				if v.Name == m.Name && v.HostPath != nil {
+					return v.HostPath.Path
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func isPrivileged(pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
+		return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+	})
 }
 
 func listAgentNodes(ctx context.Context, c client.Client, ds *appsv1.DaemonSet) ([]AgentNode, error) {
@@ -159,44 +224,4 @@ func isReady(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-func listLocations(ctx context.Context, c client.Client, namespace string) ([]Location, error) {
-	var list velerov1.BackupStorageLocationList
-	err := c.List(ctx, &list, client.InNamespace(namespace))
-	if isNoSuchAPI(err) {
-		return nil, nil // told by MissingAPIs
-	}
-	out := each(list.Items, locationOf)
-	slices.SortFunc(out, func(a, b Location) int { return cmp.Compare(a.Name, b.Name) })
-	return out, err
-}
-
-func locationOf(l *velerov1.BackupStorageLocation) Location {
-	out := Location{
-		Name: l.Name, Phase: string(l.Status.Phase), Message: l.Status.Message, Provider: l.Spec.Provider,
-		AccessMode: string(l.Spec.AccessMode), Default: l.Spec.Default, Config: l.Spec.Config,
-	}
-	if l.Spec.ObjectStorage != nil {
-		out.Bucket, out.Prefix = l.Spec.ObjectStorage.Bucket, l.Spec.ObjectStorage.Prefix
-	}
-	if t := l.Status.LastValidationTime; t != nil {
-		out.LastValidated = t.UTC()
-	}
-	return out
-}
-
-// digestRepository keeps of the repository's password only what tells whether
-// two clusters have the same.
-func digestRepository(ctx context.Context, c client.Client, namespace string) (string, error) {
-	var s corev1.Secret
-	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: repoSecret}, &s); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	password := s.Data[repoSecretKey]
-	if len(password) == 0 {
-		return "", nil
-	}
-	sum := sha256.Sum256(password)
-	return hex.EncodeToString(sum[:]), nil
 }

@@ -24,14 +24,14 @@ func newWorld() *world {
 		return discover.Velero{
 			Namespace: "velero", Exists: true, RepoCredentials: "same",
 			Server:    discover.Deployment{Found: true, Version: "v1.18.3", Wanted: 1, Ready: 1},
-			NodeAgent: discover.NodeAgent{Found: true, Wanted: 1, Ready: 1, Nodes: []discover.AgentNode{{Node: node, Pod: "node-agent-x", Ready: true}}},
+			NodeAgent: discover.NodeAgent{Found: true, Wanted: 1, Ready: 1, HostPods: "/var/lib/kubelet/pods", Nodes: []discover.AgentNode{{Node: node, Pod: "node-agent-x", Ready: true}}},
 			Locations: []discover.Location{location},
 		}
 	}
 	w := &world{plan: plan.Plan{APIVersion: plan.APIVersion, Kind: plan.Kind, Metadata: plan.Metadata{Name: "shop", UID: "5f0c3d9e"}, Spec: plan.Spec{
 		Source: plan.Cluster{Context: "src"}, Destination: plan.Cluster{Context: "dst"}, Storage: plan.Storage{Location: "default"},
 		Namespaces:     []plan.Namespace{{Name: "shop", Destination: "shop-prod"}},
-		Volumes:        []plan.Volume{{Claim: "shop/data-db-0", StorageClass: "gp2", Action: plan.Copy}, {Claim: "shop/cache", Action: plan.Skip}},
+		Volumes:        []plan.Volume{{Claim: "shop/data-db-0", StorageClass: "gp2", Action: plan.Copy, Used: "3Gi"}, {Claim: "shop/cache", Action: plan.Skip}},
 		StorageClasses: map[string]string{"gp2": "fast"},
 	}}}
 	w.src.Facts = discover.Facts{
@@ -41,7 +41,7 @@ func newWorld() *world {
 	}
 	w.src.Claims = []discover.Claim{
 		{
-			Namespace: "shop", Name: "data-db-0", Phase: "Bound", VolumeMode: "Filesystem", Backend: "csi", Capacity: "10Gi", StorageClass: "gp2",
+			Namespace: "shop", Name: "data-db-0", Phase: "Bound", VolumeMode: "Filesystem", Backend: "csi", Capacity: "10Gi", Requested: "10Gi", AccessModes: []string{"ReadWriteOnce"}, StorageClass: "gp2",
 			MountedBy: []discover.Mounter{{Pod: "db-0", Phase: "Running", Node: "node-1"}},
 		},
 		{Namespace: "shop", Name: "cache", Phase: "Bound", VolumeMode: "Filesystem", Backend: "csi"},
@@ -203,8 +203,16 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			finding{RepositoryPasswordShared, Unknown, "PasswordMissing", "velero/velero-repo-credentials", "cannot be told", blocks},
 		},
 		"two versions of Velero": {
-			func(w *world) { w.dst.Velero.Server.Version = "v1.19.0" },
-			finding{VeleroVersionsDiffer, True, "VersionsDiffer", "v1.19.0", "two versions", !blocks},
+			func(w *world) { w.src.Velero.Server.Version = "v1.17.2" },
+			finding{VeleroVersionsDiffer, True, "DestinationNewer", "destination", "source (v1.17.2), destination (v1.18.3)", !blocks},
+		},
+		"a destination whose Velero is older": {
+			func(w *world) { w.dst.Velero.Server.Version = "v1.17.2" },
+			finding{VeleroVersionsDiffer, True, "VersionsDiffer", "destination", "may not read", blocks},
+		},
+		"a destination whose Velero is much newer": {
+			func(w *world) { w.src.Velero.Server.Version = "v1.17.2"; w.dst.Velero.Server.Version = "v1.19.0" },
+			finding{VeleroVersionsDiffer, True, "VersionsDiffer", "destination", "may not read", blocks},
 		},
 		"an old Velero": {
 			func(w *world) { w.src.Velero.Server.Version, w.dst.Velero.Server.Version = "v1.9.7", "v1.9.7" },
@@ -288,10 +296,10 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) {
 				w.plan.Spec.Volumes[0].StorageClass, w.dst.StorageClasses[0].Default = "", false
 			},
-			finding{StorageClassUnset, True, "NoDefaultClass", "shop/data-db-0", "no default one", blocks},
+			finding{StorageClassUnset, True, "NoDefaultClass", "shop/data-db-0", "no default of the destination", blocks},
 		},
 		"a smaller volume": {
-			func(w *world) { w.plan.Spec.Volumes[0].Destination.Size = "9Gi" },
+			func(w *world) { w.plan.Spec.Volumes[0].Used, w.plan.Spec.Volumes[0].Destination.Size = "unknown", "9Gi" },
 			finding{SizeTooSmall, True, "SmallerThanSource", "shop/data-db-0", "(9Gi, was 10Gi)", blocks},
 		},
 		"a pod without a controller": {
@@ -305,8 +313,10 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			finding{JobsRunning, True, "JobsRunning", "Job/shop/report", "start again from their beginning", blocks},
 		},
 		"data on a node": {
-			func(w *world) { w.src.Pods[0].HostPaths = []string{"/var/data"} },
-			finding{HostPathData, True, "HostPathMounted", "shop/db-0", "not copied", blocks},
+			func(w *world) {
+				w.src.Outside = []discover.Outside{{Workload: "Deployment/shop/web", Volume: "d", Kind: "hostPath", Path: "/var/data", Mounts: []string{"/data"}, Class: discover.OutsideData}}
+			},
+			finding{HostPathData, True, "HostPathMounted", "Deployment/shop/web", "Deployment/shop/web (hostPath /var/data at /data)", blocks},
 		},
 		"a workload of an operator": {
 			func(w *world) { w.src.Workloads[0].Controller = "Postgres/db" },

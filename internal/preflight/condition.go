@@ -73,6 +73,8 @@ type look struct {
 
 	claims map[string]discover.Claim // of the source, by namespace/name
 	copied []discover.Claim          // those of them whose data the plan copies
+
+	planned []onDestination // the same as they will be on the destination
 }
 
 func newLook(v plan.Valid, src discover.SourceFacts, dst discover.DestinationFacts) look {
@@ -85,6 +87,7 @@ func newLook(v plan.Valid, src discover.SourceFacts, dst discover.DestinationFac
 			l.copied = append(l.copied, c)
 		}
 	}
+	l.planned = plannedVolumes(l)
 	return l
 }
 

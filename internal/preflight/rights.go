@@ -33,7 +33,7 @@ func granted(kind, side string, f discover.Facts) []Condition {
 	}
 	var missing []discover.Right
 	for _, r := range f.Rights {
-		if !r.Allowed {
+		if !r.Allowed && !r.Optional {
 			missing = append(missing, r)
 		}
 	}
@@ -51,7 +51,7 @@ func granted(kind, side string, f discover.Facts) []Condition {
 }
 
 func rightName(r discover.Right) string {
-	resource := r.Resource
+	resource := resourceOf(r)
 	if r.Group != "" {
 		resource += "." + r.Group
 	}
@@ -59,6 +59,14 @@ func rightName(r discover.Right) string {
 		return fmt.Sprintf("%s %s (%s)", r.Verb, resource, r.Why)
 	}
 	return fmt.Sprintf("%s %s in %s (%s)", r.Verb, resource, r.Namespace, r.Why)
+}
+
+// resourceOf is resource/subresource, as a Role names it.
+func resourceOf(r discover.Right) string {
+	if r.Subresource == "" {
+		return r.Resource
+	}
+	return r.Resource + "/" + r.Subresource
 }
 
 // Roles writes rights as manifests: a ClusterRole for what is of the whole
@@ -103,12 +111,12 @@ type rule struct {
 func rules(rights []discover.Right) []rule {
 	sorted := slices.Clone(rights)
 	slices.SortStableFunc(sorted, func(a, b discover.Right) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(resourceOf(a), resourceOf(b)))
 	})
 	var out []rule
 	for _, r := range sorted {
-		if n := len(out); n == 0 || out[n-1].group != r.Group || out[n-1].resource != r.Resource {
-			out = append(out, rule{group: r.Group, resource: r.Resource})
+		if n := len(out); n == 0 || out[n-1].group != r.Group || out[n-1].resource != resourceOf(r) {
+			out = append(out, rule{group: r.Group, resource: resourceOf(r)})
 		}
 		if last := &out[len(out)-1]; !slices.Contains(last.verbs, r.Verb) {
 			last.verbs = append(last.verbs, r.Verb)

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/internal/discover"
@@ -23,6 +24,23 @@ const (
 	RepositoryPasswordShared    = "RepositoryPasswordShared"    // the destination can open what the source wrote
 	VeleroVersionsDiffer        = "VeleroVersionsDiffer"        // a combination that nobody tested
 	VeleroTooOld                = "VeleroTooOld"                // a run could not stop what hangs
+	VeleroUntested              = "VeleroUntested"              // newer than what mig was tested with
+	VeleroVersionUnknown        = "VeleroVersionUnknown"        // its image does not tell
+	VeleroRestoreOnly           = "VeleroRestoreOnly"           // the source's makes no backups
+	VeleroFeaturesDiffer        = "VeleroFeaturesDiffer"        // a flag that changes what is in a backup
+	UploaderUnsupported         = "UploaderUnsupported"         // restic, which newer Veleros cannot restore
+	OADPManaged                 = "OADPManaged"                 // changes belong into its DataProtectionApplication
+	BackupsExpireSoon           = "BackupsExpireSoon"           // a run that is taken up later would find none
+	StorageCredentialsBroken    = "StorageCredentialsBroken"    // the Secret of a location is missing, empty or no such thing
+	StorageNotWatched           = "StorageNotWatched"           // Velero was told not to look whether it is there
+	ProviderPluginMissing       = "ProviderPluginMissing"       // Velero cannot speak to the object store
+	ClassMapsOfOthers           = "ClassMapsOfOthers"           // somebody else changes storage classes in every restore
+	MigControllerAlive          = "MigControllerAlive"          // the reference system works beside us
+	VeleroBusy                  = "VeleroBusy"                  // a run would wait for somebody else's backup or restore
+	NodeAgentHostPath           = "NodeAgentHostPath"           // node-agent does not see the pods' volumes
+	NodeAgentUnprivileged       = "NodeAgentUnprivileged"       // SELinux would keep it from them
+	NodeAgentVersionDiffers     = "NodeAgentVersionDiffers"     // from its own server's
+	NodeAgentNotEverywhere      = "NodeAgentNotEverywhere"      // nodes of the destination on which no volume can be restored
 )
 
 func veleroChecks() []check {
@@ -36,7 +54,9 @@ func veleroChecks() []check {
 		func(l look) []Condition {
 			return storageAvailable(l, DestinationStorageAvailable, "destination", l.dst.Facts)
 		},
-		storageShared, accessModes, passwordShared, versions, tooOld,
+		storageShared, storageWatched, storageCredentials, providerPlugins, accessModes, passwordShared,
+		versions, tooOld, untested, versionUnknown, agentVersions, features, uploader, restoreOnly, oadp, expiry,
+		classMaps, migControllers, busy, agentPlaces, agentEverywhere,
 	}
 }
 
@@ -114,6 +134,11 @@ func agentOnNodes(l look) []Condition {
 				nodes = append(nodes, m.Node)
 			}
 		}
+		// A volume of one node is mounted there, whichever pod mounts it.
+		if len(c.Running()) == 0 && len(c.TiedTo) > 0 && !slices.ContainsFunc(c.TiedTo, agent.ReadyOn) {
+			claims = append(claims, fmt.Sprintf("%s (its volume is on %s)", c.Key(), strings.Join(c.TiedTo, ", ")))
+			nodes = append(nodes, c.TiedTo...)
+		}
 	}
 	hint := fmt.Sprintf("see why with: kubectl --context %s -n %s get pods -o wide", l.src.Context, l.src.Velero.Namespace)
 	if len(nodes) > 0 {
@@ -142,6 +167,10 @@ func storageAvailable(l look, kind, side string, f discover.Facts) []Condition {
 		p.reason = "LocationUnavailable"
 		p.message = fmt.Sprintf("%s is %s: %s", where, location.Phase, location.Message)
 		p.hint = fmt.Sprintf("kubectl --context %s -n %s describe backupstoragelocation %s", f.Context, ns, name)
+	case isStale(location, f.Access.Now):
+		p.reason = "LocationStale"
+		p.message = fmt.Sprintf("%s was last looked at by Velero at %s: whether it still is Available nobody knows", where, stamp(location.LastValidated))
+		p.hint = fmt.Sprintf("see whether Velero's server works: kubectl --context %s -n %s logs deployment/velero", f.Context, ns)
 	default:
 		return []Condition{required(kind, where+" is Available")}
 	}
@@ -239,13 +268,27 @@ func passwordShared(l look) []Condition {
 	return []Condition{required(RepositoryPasswordShared, "", p)}
 }
 
+// versions compares the servers. A newer destination reads what an older source
+// wrote, one minor version at a time; an older one may not.
 func versions(l look) []Condition {
 	s, d := l.src.Velero.Server.Version, l.dst.Velero.Server.Version
 	if s == "" || d == "" || minor(s) == minor(d) {
 		return nil
 	}
-	return found(Warn, VeleroVersionsDiffer, "VersionsDiffer", []string{s, d}, "Velero is of two versions, %s: the older one may not read what the newer one writes",
-		"upgrade the older one")
+	shown := []string{"source (" + s + ")", "destination (" + d + ")"}
+	if apart, ok := minorsApart(s, d); ok && apart == 1 {
+		return found(Warn, VeleroVersionsDiffer, "DestinationNewer", shown, "Velero is of two versions: %s", "upgrade the source's, so that both are tested together")
+	}
+	return risk(VeleroVersionsDiffer, "VersionsDiffer", shown, "Velero is of two versions: %s: the destination's may not read what the source's writes", "bring both to one version")
+}
+
+// minorsApart is how many minor versions the second is newer; not ok across
+// major versions.
+func minorsApart(a, b string) (int, bool) {
+	var majorA, minorA, majorB, minorB int
+	n, _ := fmt.Sscanf(a, "v%d.%d.", &majorA, &minorA)
+	m, _ := fmt.Sscanf(b, "v%d.%d.", &majorB, &minorB)
+	return minorB - minorA, n == 2 && m == 2 && majorA == majorB
 }
 
 // The oldest Velero whose volume copies can be cancelled (spec.cancel of

@@ -21,11 +21,24 @@ const (
 	StorageClassUnset   = "StorageClassUnset"   // it takes the destination's default, and there is none
 	SizeTooSmall        = "SizeTooSmall"        // smaller than on the source
 	VolumeSkipped       = "VolumeSkipped"       // by the plan: the data stays behind
+	UsedUnknown         = "UsedUnknown"         // how many bytes are to be copied cannot be told
+	VolumeFull          = "VolumeFull"          // a restore needs a little more room than the data
+	ReadOnlyClaim       = "ReadOnlyClaim"       // nothing can be restored into it
+	AccessModesUnfit    = "AccessModesUnfit"    // the class's provisioner cannot make such volumes
+	ClassUnreachable    = "ClassUnreachable"    // no node is where the class makes volumes
+	TemplateClassGone   = "TemplateClassGone"   // later replicas of a StatefulSet would get no volume
+	ExpansionLost       = "ExpansionLost"       // volumes could grow, and no longer can
+	ReclaimDiffers      = "ReclaimDiffers"      // volumes go with their claims, and did not
+	StaticVolume        = "StaticVolume"        // made by hand; the copy is a new volume
+	FreeVolumeFits      = "FreeVolumeFits"      // a claim may bind to a volume of somebody else's data
+	QuotaTooSmall       = "QuotaTooSmall"       // for the claims of a namespace
+	CapacityTooSmall    = "CapacityTooSmall"    // what the storage says that it has left
 )
 
 func volumeChecks() []check {
 	return []check{
-		actionsChosen, notInPlan, vanished, unusable, classes, sizes, skipped,
+		actionsChosen, notInPlan, vanished, unusable, readOnly, classes, accessFit, topologies, templates, sizes, full, usedUnknown,
+		quotas, capacity, freeVolumes, statics, expansion, reclaim, skipped,
 	}
 }
 
@@ -56,7 +69,7 @@ func notInPlan(l look) []Condition {
 	}
 	var names []string
 	for _, c := range l.src.Claims {
-		if !planned[c.Key()] {
+		if !planned[c.Key()] && c.EphemeralOf == "" { // such a one comes and goes with its pod
 			names = append(names, c.Key())
 		}
 	}
@@ -111,7 +124,7 @@ func classes(l look) []Condition {
 	for _, v := range l.plan.Copied() {
 		class := l.plan.DestinationClass(v)
 		if class == "" {
-			if _, ok := l.dst.DefaultStorageClass(); !ok {
+			if _, ok := l.dst.DefaultStorageClass(); !ok || l.claims[v.Claim].NoClass {
 				unset = append(unset, v.Claim)
 			}
 			continue
@@ -123,7 +136,7 @@ func classes(l look) []Condition {
 	hint := "map the class in the plan's storageClasses, or write destination: {storageClass: …} for the volume; the destination has: " + classNames(l.dst.Facts)
 	return slices.Concat(
 		found(Error, StorageClassMissing, "StorageClassMissing", missing, "no such storage class on the destination: %s", hint),
-		found(Error, StorageClassUnset, "NoDefaultClass", unset, "no storage class is set for %s, and the destination has no default one", hint),
+		found(Error, StorageClassUnset, "NoDefaultClass", unset, "no storage class is set for %s, and no default of the destination applies", hint),
 	)
 }
 
@@ -136,19 +149,6 @@ func classNames(f discover.Facts) string {
 		names = append(names, c.Name)
 	}
 	return few(names)
-}
-
-// sizes warns of volumes that the plan makes smaller than they are.
-func sizes(l look) []Condition {
-	var small []string
-	for _, v := range l.plan.Copied() {
-		c, ok := l.claims[v.Claim]
-		if ok && isSmaller(v.Destination.Size, c.Capacity) {
-			small = append(small, fmt.Sprintf("%s (%s, was %s)", v.Claim, v.Destination.Size, c.Capacity))
-		}
-	}
-	return risk(SizeTooSmall, "SmallerThanSource", small, "smaller on the destination than on the source: %s: how much is used is not known",
-		"")
 }
 
 func skipped(l look) []Condition {

@@ -13,6 +13,9 @@ const (
 	BarePods           = "BarePods"           // no one starts them again, and the cutover cannot stop them
 	JobsRunning        = "JobsRunning"        // they are not cut short, and would start again from their beginning
 	HostPathData       = "HostPathData"       // data outside of claims, on a node: it is not copied
+	EmptyDirData       = "EmptyDirData"       // a database's data in a volume that its pod takes with it
+	NodePaths          = "NodePaths"          // the node's own files: every node has them
+	ScratchVolumes     = "ScratchVolumes"     // what is lost with its pod anyway
 	OwnedWorkloads     = "OwnedWorkloads"     // an operator would undo the quiesce
 	GitOpsWorkloads    = "GitOpsWorkloads"    // a tool that applies manifests would undo the quiesce
 	AutoscaledWorkload = "AutoscaledWorkload" // scaled to zero an autoscaler leaves it alone
@@ -22,7 +25,7 @@ const (
 )
 
 func workloadChecks() []check {
-	return []check{quiesceDisabled, barePods, jobsRunning, hostPathData, owned, gitOps, autoscaled, ownMarks, exceptMounts}
+	return []check{quiesceDisabled, barePods, jobsRunning, outside, owned, gitOps, autoscaled, ownMarks, exceptMounts}
 }
 
 func quiesces(l look) bool { return l.spec.Quiesce.Enabled == nil || *l.spec.Quiesce.Enabled }
@@ -57,14 +60,40 @@ func jobsRunning(l look) []Condition {
 		"wait until they are done")
 }
 
-func hostPathData(l look) []Condition {
-	var names []string
-	for _, p := range l.src.Pods {
-		if len(p.HostPaths) > 0 && !p.Finished() && !p.Static {
-			names = append(names, p.Key())
+// outside tells of volumes that are no claims: what is in them is not copied.
+func outside(l look) []Condition {
+	var hostPaths, emptyDirs, system, scratch []string
+	for _, o := range l.src.Outside {
+		shown := fmt.Sprintf("%s (%s)", o.Workload, outsideName(o))
+		switch {
+		case o.Class == discover.OutsideSystem:
+			system = append(system, shown)
+		case o.Class == discover.OutsideScratch:
+			scratch = append(scratch, shown)
+		case o.Path != "":
+			hostPaths = append(hostPaths, shown)
+		default:
+			emptyDirs = append(emptyDirs, shown)
 		}
 	}
-	return risk(HostPathData, "HostPathMounted", names, "pods that mount a path of their node: %s: what is in there is not copied", "")
+	return slices.Concat(
+		risk(HostPathData, "HostPathMounted", hostPaths, "paths of a node that pods mount: %s: what is in there is not copied", "bring it over by other means"),
+		risk(EmptyDirData, "DatabaseInEmptyDir", emptyDirs, "databases that keep their data in an emptyDir: %s: it is lost with the pod, so also at the cutover", "dump it first, or give it a claim"),
+		found(Advisory, NodePaths, "NodesOwn", system, "files of the node itself that pods mount: %s: every node has its own", ""),
+		found(Advisory, ScratchVolumes, "GoesWithPod", scratch, "volumes that go with their pod: %s: they begin empty on the destination, as after any restart", ""),
+	)
+}
+
+// outsideName is what a volume is and where: hostPath /srv/a at /data.
+func outsideName(o discover.Outside) string {
+	said := strings.TrimSpace(o.Kind + " " + o.Path)
+	if o.Path == "" {
+		said = o.Kind + " " + o.Volume
+	}
+	if len(o.Mounts) > 0 {
+		said += " at " + strings.Join(o.Mounts, ", ")
+	}
+	return said
 }
 
 // builtin are the kinds whose controllers let their objects be scaled.
