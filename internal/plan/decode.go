@@ -13,8 +13,6 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
-
-	"github.com/mig-cli/mig/internal/naming"
 )
 
 // Bounds of what a file may make the parser do. The parser recurses, and a
@@ -44,18 +42,32 @@ func (p positions) of(path string) Position {
 // Parse reads a plan; name is what errors call the file. Unknown and duplicate
 // fields and wrong types are errors, all of them at once. Errors: *LoadError.
 func Parse(name string, data []byte) (*Plan, error) {
+	p, _, err := parseTree(name, data)
+	return p, err
+}
+
+// parseTree is Parse that also gives the tree of the file.
+func parseTree(name string, data []byte) (*Plan, ast.Node, error) {
 	d := &decoder{file: name, at: positions{"": {File: name}}, anchors: map[string]ast.Node{}}
 	p := &Plan{}
-	if root := d.root(data); root != nil && d.isPlan(root) {
+	root := d.root(data)
+	if root != nil && d.isPlan(root) {
 		d.value("", root, reflect.ValueOf(p).Elem())
 	}
 	if len(d.problems) > 0 {
 		sortProblems(d.problems)
-		return nil, &LoadError{File: name, Problems: d.problems}
+		return nil, nil, &LoadError{File: name, Problems: d.problems}
 	}
 	p.at = d.at
-	return p, nil
+	return p, root, nil
 }
+
+// unixLines takes off what Windows adds: the library would count lines wrongly.
+func unixLines(data []byte) []byte {
+	return bytes.ReplaceAll(bytes.TrimPrefix(data, []byte(byteOrderMark)), []byte("\r\n"), []byte("\n"))
+}
+
+const byteOrderMark = "\ufeff"
 
 func sortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
@@ -89,6 +101,7 @@ func (d *decoder) root(data []byte) (root ast.Node) {
 			root = nil
 		}
 	}()
+	data = unixLines(data)
 	if !d.isTame(data) {
 		return nil
 	}
@@ -310,7 +323,7 @@ func keyOf(e *ast.MappingValueNode) (string, bool) {
 func (d *decoder) fields(path string, n ast.Node, into reflect.Value) {
 	entries, ok := d.entries(n)
 	if !ok {
-		d.problem(path, d.position(n), "want fields (%s), got %s", strings.Join(fieldNames(into.Type()), ", "), describe(n))
+		d.problem(path, d.position(n), "want fields (%s), got %s", strings.Join(builtNames(into.Type()), ", "), describe(n))
 		return
 	}
 	seen := map[string]Position{}
@@ -322,7 +335,11 @@ func (d *decoder) fields(path string, n ast.Node, into reflect.Value) {
 		}
 		i := slices.Index(fieldNames(into.Type()), key)
 		if i < 0 {
-			d.problem(field, d.position(e.Key), "%s", unknownField(field, key, into.Type()))
+			d.problem(field, d.position(e.Key), "%s", unknownField(key, into.Type()))
+			continue
+		}
+		if instead := docOf(into.Type(), key).Instead; instead != "" {
+			d.problem(field, d.position(e.Key), "is not built yet; remove it (%s)", instead)
 			continue
 		}
 		d.value(field, e.Value, into.Field(i))
@@ -342,76 +359,20 @@ func (d *decoder) isNew(seen map[string]Position, field, key string, e *ast.Mapp
 	return true
 }
 
-// unbuilt are fields that plans will have, and what to do until they do: they
-// are refused by name, never read and ignored.
-func unbuilt(field string) (string, bool) {
-	const ownLocation = "make a BackupStorageLocation on both clusters and name it in spec.storage.location"
-	instead, ok := map[string]string{
-		"spec.hooks":                         "run hooks yourself before and after mig migrate",
-		"spec.images":                        "push the images to the registry that the workloads name",
-		"spec.nodeSelectors":                 "label the destination's nodes like the source's",
-		"spec.mover":                         "Velero moves the data",
-		"spec.include":                       "whole namespaces are migrated",
-		"spec.exclude":                       "whole namespaces are migrated",
-		"spec.limits.parallelism":            "Velero's node-agent configuration decides",
-		"spec.storage.provider":              ownLocation,
-		"spec.storage.bucket":                ownLocation,
-		"spec.storage.prefix":                ownLocation,
-		"spec.storage.region":                ownLocation,
-		"spec.storage.s3Url":                 ownLocation,
-		"spec.storage.caCert":                ownLocation,
-		"spec.storage.insecureSkipTLSVerify": ownLocation,
-		"spec.storage.credentials":           ownLocation,
-		"spec.volumes[].destination.name":    "the claim keeps its name",
-	}[withoutIndexes(field)]
-	return instead, ok
-}
-
-func withoutIndexes(path string) string {
-	var b strings.Builder
-	in := false
-	for _, r := range path {
-		if r == ']' {
-			in = false
-		}
-		if !in {
-			b.WriteRune(r)
-		}
-		if r == '[' {
-			in = true
-		}
-	}
-	return b.String()
-}
-
-func unknownField(field, key string, t reflect.Type) string {
-	if instead, ok := unbuilt(field); ok {
-		return "is not built yet; remove it (" + instead + ")"
-	}
+func unknownField(key string, t reflect.Type) string {
 	if key == "<<" {
 		return "merge keys are not read; write the fields out"
 	}
-	names := fieldNames(t)
-	for _, name := range names {
-		if strings.EqualFold(name, key) {
-			return fmt.Sprintf("unknown field; did you mean %s?", name)
-		}
-	}
-	if near := naming.Nearest(key, names); near != "" {
+	names := builtNames(t)
+	if near := meant(key, names); near != "" {
 		return fmt.Sprintf("unknown field; did you mean %s?", near)
 	}
 	return fmt.Sprintf("unknown field; here may stand: %s", strings.Join(names, ", "))
 }
 
-func fieldNames(t reflect.Type) []string {
-	names := make([]string, 0, t.NumField())
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+// builtNames are the fields that may be written today.
+func builtNames(t reflect.Type) []string {
+	return slices.DeleteFunc(fieldNames(t), func(name string) bool { return docOf(t, name).Instead != "" })
 }
 
 func (d *decoder) items(path string, n ast.Node, into reflect.Value) {

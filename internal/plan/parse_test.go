@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -34,16 +35,22 @@ func TestParseReadsEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := p.Spec
-	got := strings.TrimSuffix(fmt.Sprintln(
-		p.Metadata.Name, s.Source, s.Destination, s.Storage, s.Namespaces, len(s.Volumes), s.Volumes[1].Destination,
-		s.Volumes[1].Verify, s.StorageClasses, *s.Quiesce.Enabled, s.Quiesce.Except, s.Accept, s.Limits,
-	), "\n")
-	want := `two-kubeconfigs {admin kubeconfigs/old.yaml } {admin kubeconfigs/new.yaml openshift-adp} {default} ` +
-		`[{shop } {shop-jobs } {blue green} {green blue}] 2 { [ReadWriteMany] 200Gi} true map[gp2:fast-rwo] true ` +
-		`[Deployment/shop/status-page] [{BarePods shop/toolbox a shell that someone left open; nothing is lost with it}] ` +
-		`{map[EnsureQuiesced:10m] 30m}`
-	if got != want {
+	got, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"apiVersion":"mig/v1alpha1","kind":"MigrationPlan",` +
+		`"metadata":{"name":"two-kubeconfigs","uid":"0b9a1c7e-4f3d-4a6b-8e21-6d5c4b3a2f10"},` +
+		`"spec":{"source":{"context":"admin","kubeconfig":"kubeconfigs/old.yaml"},` +
+		`"destination":{"context":"admin","kubeconfig":"kubeconfigs/new.yaml","veleroNamespace":"openshift-adp"},` +
+		`"storage":{"location":"default"},` +
+		`"namespaces":[{"name":"shop"},{"name":"shop-jobs"},{"name":"blue","destination":"green"},{"name":"green","destination":"blue"}],` +
+		`"volumes":[{"claim":"shop/data-db-0","action":"copy"},` +
+		`{"claim":"shop/uploads","action":"copy","destination":{"accessModes":["ReadWriteMany"],"size":"200Gi"}}],` +
+		`"storageClasses":{"gp2":"fast-rwo"},"mover":"velero","quiesce":{"enabled":true,"except":["Deployment/shop/status-page"]},` +
+		`"accept":[{"type":"BarePods","object":"shop/toolbox","why":"a shell that someone left open; nothing is lost with it"}],` +
+		`"limits":{"timeouts":{"EnsureQuiesced":"10m"}}}}`
+	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -200,4 +207,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a plan changed on its way through Marshal and Parse:\n%s\n%s", Marshal(p), Marshal(again))
 		}
 	})
+}
+
+func TestAFileFromWindowsHasTheSamePlaces(t *testing.T) {
+	file := byteOrderMark + strings.ReplaceAll(strings.Replace(sound, "action: copy", "acton: copy", 1), "\n", "\r\n")
+	_, err := Parse("p.yaml", []byte(file))
+	if err == nil || err.Error() != "p.yaml:14:5: spec.volumes[0].acton: unknown field; did you mean action?" {
+		t.Errorf("got %v", err)
+	}
 }

@@ -2,10 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +21,7 @@ func QuiescedKinds() []string {
 // problems it gives the plan back with its defaults filled in.
 func (p *Plan) Validate() (Valid, []Problem) {
 	c := &checker{plan: p}
-	for _, check := range []func(){c.head, c.clusters, c.namespaces, c.volumes, c.storageClasses, c.quiesce, c.accept, c.limits} {
+	for _, check := range []func(){c.head, c.clusters, c.namespaces, c.volumes, c.storageClasses, c.mover, c.quiesce, c.accept, c.limits} {
 		check()
 	}
 	if len(c.problems) > 0 {
@@ -73,26 +71,23 @@ func (c *checker) problem(field, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Field: field, Pos: c.plan.at.of(field), Message: fmt.Sprintf(format, args...)})
 }
 
-// want tells what a name breaks of the rules of Kubernetes; optional allows none.
-func (c *checker) want(field, value string, rules func(string) []string) {
+// want tells what a text breaks of its form; optional allows none.
+func (c *checker) want(field, value string, form Form) {
 	if value == "" {
 		c.problem(field, "is missing")
 		return
 	}
-	c.optional(field, value, rules)
+	c.optional(field, value, form)
 }
 
-func (c *checker) optional(field, value string, rules func(string) []string) {
+func (c *checker) optional(field, value string, form Form) {
 	if value == "" {
 		return
 	}
-	if broken := rules(value); len(broken) > 0 {
+	if broken := form.broken(value); len(broken) > 0 {
 		c.problem(field, "%q: %s", short(value), strings.Join(broken, "; "))
 	}
 }
-
-// uidForm fits a label's value and a part of a name.
-var uidForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{6,61})[a-z0-9]$`)
 
 func (c *checker) head() {
 	p := c.plan
@@ -102,13 +97,8 @@ func (c *checker) head() {
 	if p.Kind != Kind {
 		c.problem("kind", "want %s, got %q", Kind, short(p.Kind))
 	}
-	c.want("metadata.name", p.Metadata.Name, validation.IsDNS1123Subdomain)
-	c.want("metadata.uid", p.Metadata.UID, func(uid string) []string {
-		if uidForm.MatchString(uid) {
-			return nil
-		}
-		return []string{"want 8 to 63 of a-z, 0-9 and -, as mig plan create makes it"}
-	})
+	c.want("metadata.name", p.Metadata.Name, FormName)
+	c.want("metadata.uid", p.Metadata.UID, FormUID)
 }
 
 func (c *checker) clusters() {
@@ -123,12 +113,12 @@ func (c *checker) clusters() {
 		if strings.HasPrefix(side.cluster.Kubeconfig, "~") {
 			c.problem(side.field+".kubeconfig", "%s: a shell expands ~, a plan file does not; write the path out", side.cluster.Kubeconfig)
 		}
-		c.optional(side.field+".veleroNamespace", side.cluster.VeleroNamespace, validation.IsDNS1123Label)
+		c.optional(side.field+".veleroNamespace", side.cluster.VeleroNamespace, FormLabel)
 	}
 	if s.Source.Context != "" && s.Source.Context == s.Destination.Context && s.Source.Kubeconfig == s.Destination.Kubeconfig {
 		c.problem("spec.destination.context", "is the source's too (%s): a migration needs two clusters", s.Source.Context)
 	}
-	c.want("spec.storage.location", s.Storage.Location, validation.IsDNS1123Subdomain)
+	c.want("spec.storage.location", s.Storage.Location, FormName)
 }
 
 func (c *checker) namespaces() {
@@ -139,8 +129,8 @@ func (c *checker) namespaces() {
 	sources, destinations := map[string]int{}, map[string]int{}
 	for i, n := range spec.Namespaces {
 		field := fmt.Sprintf("spec.namespaces[%d]", i)
-		c.want(field+".name", n.Name, validation.IsDNS1123Label)
-		c.optional(field+".destination", n.Destination, validation.IsDNS1123Label)
+		c.want(field+".name", n.Name, FormLabel)
+		c.optional(field+".destination", n.Destination, FormLabel)
 		c.system(field+".name", n.Name, spec.Source)
 		c.system(field+".destination", orElse(n.Destination, n.Name), spec.Destination)
 		if first, ok := sources[n.Name]; ok {
@@ -211,17 +201,23 @@ func (c *checker) choice(field string, v Volume) {
 	default:
 		c.problem(field+".copyMethod", "%q: want %s", short(v.CopyMethod), CopyFilesystem)
 	}
-	c.optional(field+".destination.storageClass", v.Destination.StorageClass, validation.IsDNS1123Subdomain)
+	c.optional(field+".destination.storageClass", v.Destination.StorageClass, FormName)
 	c.accessModes(field+".destination.accessModes", v.Destination.AccessModes)
-	c.optional(field+".destination.size", v.Destination.Size, positiveQuantity)
+	c.optional(field+".destination.size", v.Destination.Size, FormQuantity)
+	if q, err := resource.ParseQuantity(v.Destination.Size); err == nil && q.IsZero() {
+		c.problem(field+".destination.size", "%q: want a size such as 10Gi, more than nothing", short(v.Destination.Size))
+	}
+	if v.Verify {
+		c.problem(field+".verify", "is not built yet; remove it (every volume is proved restored, its files are not yet compared)")
+	}
 }
 
 func (c *checker) facts(field string, v Volume) {
-	c.optional(field+".capacity", v.Capacity, quantity)
+	c.optional(field+".capacity", v.Capacity, FormQuantity)
 	if v.Used != Unknown {
-		c.optional(field+".used", v.Used, quantity)
+		c.optional(field+".used", v.Used, FormQuantity)
 	}
-	c.optional(field+".storageClass", v.StorageClass, validation.IsDNS1123Subdomain)
+	c.optional(field+".storageClass", v.StorageClass, FormName)
 	c.accessModes(field+".accessModes", v.AccessModes)
 	if !slices.Contains([]string{"", "Filesystem", "Block"}, v.VolumeMode) {
 		c.problem(field+".volumeMode", "%q: want Filesystem or Block", short(v.VolumeMode))
@@ -234,7 +230,7 @@ func (c *checker) facts(field string, v Volume) {
 }
 
 func (c *checker) accessModes(field string, modes []string) {
-	known := []string{"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}
+	known := AccessModes()
 	for i, m := range modes {
 		if !slices.Contains(known, m) {
 			c.problem(fmt.Sprintf("%s[%d]", field, i), "%q: want one of %s", short(m), strings.Join(known, ", "))
@@ -242,26 +238,11 @@ func (c *checker) accessModes(field string, modes []string) {
 	}
 }
 
-func quantity(s string) []string {
-	q, err := resource.ParseQuantity(s)
-	if err != nil || q.Sign() < 0 {
-		return []string{"want a size such as 10Gi"}
-	}
-	return nil
-}
-
-func positiveQuantity(s string) []string {
-	if q, err := resource.ParseQuantity(s); err != nil || q.Sign() <= 0 {
-		return []string{"want a size such as 10Gi, more than nothing"}
-	}
-	return nil
-}
-
 func (c *checker) storageClasses() {
 	for _, from := range sortedKeys(c.plan.Spec.StorageClasses) {
 		field := fmt.Sprintf("spec.storageClasses[%s]", from)
-		c.optional(field, from, validation.IsDNS1123Subdomain)
-		c.want(field, c.plan.Spec.StorageClasses[from], validation.IsDNS1123Subdomain)
+		c.optional(field, from, FormName)
+		c.want(field, c.plan.Spec.StorageClasses[from], FormName)
 	}
 }
 
@@ -297,17 +278,27 @@ func (c *checker) accept() {
 
 func (c *checker) limits() {
 	limits := c.plan.Spec.Limits
-	c.optional("spec.limits.maxDowntime", limits.MaxDowntime, duration)
 	for _, step := range sortedKeys(limits.Timeouts) {
-		c.want(fmt.Sprintf("spec.limits.timeouts[%s]", step), limits.Timeouts[step], duration)
+		field := fmt.Sprintf("spec.limits.timeouts[%s]", step)
+		c.want(field, limits.Timeouts[step], FormDuration)
+		switch near := meant(step, StepNames()); {
+		case near == step:
+		case near != "":
+			c.problem(field, "no run has a step %q; did you mean %s?", short(step), near)
+		default:
+			c.problem(field, "no run has a step %q: see mig migrate --dry-run", short(step))
+		}
 	}
 }
 
-func duration(s string) []string {
-	if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-		return []string{"want a duration such as 30m or 1h30m"}
+func (c *checker) mover() {
+	switch mover := c.plan.Spec.Mover; mover {
+	case "", MoverAuto, MoverVelero:
+	case "mig":
+		c.problem("spec.mover", "%s is not built yet; use %s", mover, MoverVelero)
+	default:
+		c.problem("spec.mover", "%q: want %s or %s", short(mover), MoverAuto, MoverVelero)
 	}
-	return nil
 }
 
 func sortedKeys(m map[string]string) []string {

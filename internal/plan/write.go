@@ -2,8 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,224 +12,184 @@ import (
 // bytes, every field has its place, and comments say what may be written there.
 // Parse reads it back to the same plan.
 func Marshal(p *Plan) []byte {
-	w := &writer{}
+	w := &writer{comments: true}
 	w.line(0, "# A plan of mig. Look it over, choose what is marked, then run: mig plan validate %s", p.Metadata.Name)
-	w.line(0, "apiVersion: %s", text(p.APIVersion))
-	w.line(0, "kind: %s", text(p.Kind))
-	w.line(0, "metadata:")
-	w.line(1, "name: %s", text(p.Metadata.Name))
-	w.line(1, "uid: %s # made once, at random; what mig makes in the clusters carries it: never change or copy it", text(p.Metadata.UID))
-	w.line(0, "spec:")
-	w.clusters(p.Spec)
-	w.namespaces(p.Spec.Namespaces)
-	w.volumes(p.Spec.Volumes)
-	w.storageClasses(p.Spec.StorageClasses)
-	w.quiesce(p.Spec.Quiesce)
-	w.accept(p.Spec.Accept)
-	w.limits(p.Spec.Limits)
+	w.line(0, "# What the fields mean: mig explain plan --recursive")
+	w.fields(0, reflect.ValueOf(*p))
 	return []byte(w.b.String())
 }
 
-// Write puts the plan into a file, whole or not at all. With overwrite unset
-// an existing file is an error (os.ErrExist).
-func Write(path string, p *Plan, overwrite bool) error {
-	return writeFile(path, Marshal(p), overwrite)
-}
-
-// writeFile goes by a new file beside the old one, so that a full disk or a
-// kill leaves the old one whole.
-func writeFile(path string, data []byte, overwrite bool) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".mig-*")
-	if err != nil {
-		return fmt.Errorf("plan file %s: %w", path, bare(err))
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // after a rename there is nothing left to remove
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("plan file %s: %w", path, bare(err))
-	}
-	return place(tmp.Name(), path, overwrite)
-}
-
-func place(tmp, path string, overwrite bool) error {
-	if overwrite {
-		if err := os.Rename(tmp, path); err != nil {
-			return fmt.Errorf("plan file %s: %w", path, err)
-		}
-		return nil
-	}
-	// A link fails where a rename would replace.
-	if err := os.Link(tmp, path); err != nil {
-		if os.IsExist(err) {
-			return fmt.Errorf("plan file %s: %w", path, os.ErrExist)
-		}
-		return fmt.Errorf("plan file %s: %w", path, err)
-	}
-	return nil
-}
-
 // writer writes YAML in one fixed form.
-type writer struct{ b strings.Builder }
+type writer struct {
+	b        strings.Builder
+	comments bool // what the fields mean stands behind them
+}
 
 func (w *writer) line(indent int, format string, args ...any) {
-	w.b.WriteString(strings.Repeat("  ", indent))
+	w.indent(indent)
 	fmt.Fprintf(&w.b, format, args...)
 	w.b.WriteByte('\n')
 }
 
-func (w *writer) clusters(s Spec) {
-	w.cluster("source", "where the namespaces are; its objects and data are never deleted", s.Source)
-	w.cluster("destination", "where they go", s.Destination)
-	w.line(1, "storage: # the object store between the two")
-	w.line(2, "location: %s # a BackupStorageLocation of this name on both clusters, with the same bucket and prefix", text(s.Storage.Location))
-}
+func (w *writer) indent(columns int) { w.b.WriteString(strings.Repeat(" ", columns)) }
 
-func (w *writer) cluster(field, comment string, c Cluster) {
-	w.line(1, "%s: # %s", field, comment)
-	w.line(2, "context: %s # of the kubeconfig", text(c.Context))
-	w.optional(2, "kubeconfig: %s # a path; without it kubectl's rules (KUBECONFIG, then the home file)", c.Kubeconfig)
-	w.optional(2, "veleroNamespace: %s", c.VeleroNamespace)
-}
-
-func (w *writer) optional(indent int, format, value string) {
-	if value != "" {
-		w.line(indent, format, text(value))
+// fields writes those of a struct that are set, and those that are always
+// there, each on a line of its own. Comments below the items of a list would
+// be said again for each.
+func (w *writer) fields(indent int, v reflect.Value) {
+	for i, name := range fieldNames(v.Type()) {
+		doc, value := docOf(v.Type(), name), v.Field(i)
+		if value.IsZero() && !doc.Required && !doc.Shown && name != keyAction {
+			continue
+		}
+		comment := ""
+		if doc.Comment && w.comments {
+			comment = " # " + doc.Brief
+		}
+		if name == keyAction && value.IsZero() {
+			comment = " # " + choose + possible(v.FieldByName("Supported"))
+		}
+		if w.comments && isList(value.Type()) && value.Len() > 0 {
+			w.choices(indent, value.Type().Elem(), doc)
+		}
+		w.entry(indent, name, value, comment, doc.Lines)
 	}
 }
 
-func (w *writer) namespaces(namespaces []Namespace) {
-	w.line(1, "namespaces: # name: on the source; destination: its name there, where it is another one")
-	for _, n := range namespaces {
-		w.line(2, "- name: %s", text(n.Name))
-		w.optional(2, "  destination: %s", n.Destination)
+// choose begins the mark of an action that a person must choose.
+const choose = "choose: "
+
+func possible(supported reflect.Value) string {
+	actions := supported.Interface().([]Action)
+	if len(actions) == 0 {
+		return "copy or skip"
 	}
+	words := make([]string, 0, len(actions))
+	for _, a := range actions {
+		words = append(words, string(a))
+	}
+	return strings.Join(words, " or ")
 }
 
-func (w *writer) volumes(volumes []Volume) {
-	if len(volumes) == 0 {
+// choices says above a list once what may be chosen in each of its items.
+func (w *writer) choices(indent int, item reflect.Type, list Doc) {
+	var found, chosen []string
+	for _, name := range fieldNames(item) {
+		switch doc := docOf(item, name); {
+		case doc.Fact:
+			found = append(found, name)
+		case doc.Choice:
+			chosen = append(chosen, fmt.Sprintf("#   %s: %s", name, doc.Brief))
+		}
+	}
+	if len(chosen) == 0 {
 		return
 	}
-	w.b.WriteString(`  # Every claim of the namespaces. volume, capacity, used, storageClass, accessModes, volumeMode
-  # and supported are as they were found; yours to choose are:
-  #   action: copy (the data goes along) or skip (neither claim nor data does)
-  #   copyMethod: filesystem
-  #   destination: storageClass, accessModes, size of the claim there; what is left out stays as on the source
-  #   verify: compare the contents of both sides after the copy
-`)
-	w.line(1, "volumes:")
-	for _, v := range volumes {
-		w.volume(v)
+	w.line(indent, "# %s%s. As they were found:", strings.ToUpper(list.Brief[:1]), list.Brief[1:])
+	w.line(indent, "#   %s", strings.Join(found, ", "))
+	w.line(indent, "# Yours to choose, here or with mig pv set:")
+	for _, l := range chosen {
+		w.line(indent, "%s", l)
 	}
 }
 
-func (w *writer) volume(v Volume) {
-	w.line(2, "- claim: %s", text(v.Claim))
-	w.optional(3, "volume: %s", v.Volume)
-	w.optional(3, "capacity: %s", v.Capacity)
-	w.optional(3, "used: %s", v.Used)
-	w.optional(3, "storageClass: %s", v.StorageClass)
-	w.list(3, "accessModes", v.AccessModes)
-	w.optional(3, "volumeMode: %s", v.VolumeMode)
-	supported := make([]string, 0, len(v.Supported))
-	for _, a := range v.Supported {
-		supported = append(supported, string(a))
+// entry writes a key with its value.
+func (w *writer) entry(indent int, key string, v reflect.Value, comment string, lines bool) {
+	w.indent(indent)
+	w.b.WriteString(key + ":")
+	if isGroup(v.Type()) && !v.IsZero() || lines && v.Len() > 0 {
+		w.b.WriteString(comment + "\n")
+		w.items(indent+2, v)
+		return
 	}
-	w.list(3, "supported", supported)
-	if v.Action == "" && len(supported) > 0 {
-		w.line(3, `action: "" # choose: %s`, strings.Join(supported, " or "))
-	} else if v.Action == "" {
-		w.line(3, `action: "" # choose: copy or skip`)
-	} else {
-		w.line(3, "action: %s", text(string(v.Action)))
-	}
-	w.optional(3, "copyMethod: %s", v.CopyMethod)
-	w.volumeDestination(v.Destination)
-	if v.Verify {
-		w.line(3, "verify: true")
+	w.b.WriteString(" " + flow(v) + comment + "\n")
+}
+
+// items writes what is below a key, a line an item.
+func (w *writer) items(indent int, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		w.fields(indent, v)
+	case reflect.Map:
+		for _, key := range sortedKeys(v.Interface().(map[string]string)) {
+			w.line(indent, "%s: %s", text(key), text(v.MapIndex(reflect.ValueOf(key)).String()))
+		}
+	default:
+		for i := range v.Len() {
+			w.item(indent, v.Index(i))
+		}
 	}
 }
 
-func (w *writer) volumeDestination(d VolumeDestination) {
-	if d.StorageClass == "" && len(d.AccessModes) == 0 && d.Size == "" {
+func (w *writer) item(indent int, v reflect.Value) {
+	if v.Kind() != reflect.Struct {
+		w.line(indent, "- %s", flow(v))
 		return
 	}
-	w.line(3, "destination:")
-	w.optional(4, "storageClass: %s", d.StorageClass)
-	w.list(4, "accessModes", d.AccessModes)
-	w.optional(4, "size: %s", d.Size)
+	inner := &writer{}
+	inner.fields(indent+2, v)
+	w.indent(indent)
+	w.b.WriteString("- " + inner.b.String()[indent+2:])
 }
 
-func (w *writer) list(indent int, field string, values []string) {
-	if len(values) == 0 {
-		return
-	}
-	quoted := make([]string, 0, len(values))
-	for _, v := range values {
-		quoted = append(quoted, text(v))
-	}
-	w.line(indent, "%s: [%s]", field, strings.Join(quoted, ", "))
+// isList says whether a type is a list of groups of fields.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
-func (w *writer) storageClasses(classes map[string]string) {
-	if len(classes) == 0 {
-		w.line(1, "storageClasses: {} # class on the source: class on the destination, for volumes without one of their own")
-		return
-	}
-	w.line(1, "storageClasses: # class on the source: class on the destination, for volumes without one of their own")
-	for _, from := range sortedKeys(classes) {
-		w.line(2, "%s: %s", text(from), text(classes[from]))
-	}
+// isGroup says whether a value of the type is written below its key.
+func isGroup(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map || isList(t)
 }
 
-func (w *writer) quiesce(q Quiesce) {
-	w.line(1, "quiesce: # the application is stopped for the last copy")
-	if q.Enabled != nil {
-		w.line(2, "enabled: %t", *q.Enabled)
-	}
-	if len(q.Except) == 0 {
-		w.line(2, "except: [] # KIND/NAMESPACE/NAME of workloads that stay up; they may mount no copied claim")
-		return
-	}
-	w.line(2, "except: # KIND/NAMESPACE/NAME of workloads that stay up; they may mount no copied claim")
-	for _, e := range q.Except {
-		w.line(3, "- %s", text(e))
-	}
+// block is a value with a line an item, as it stands below its key.
+func block(v reflect.Value, indent int) string {
+	w := &writer{}
+	w.items(indent, v)
+	return w.b.String()
 }
 
-func (w *writer) accept(accepted []Accept) {
-	if len(accepted) == 0 {
-		w.line(1, "accept: [] # findings of mig plan validate that you have seen and accept: {type, object, why}")
-		return
-	}
-	w.line(1, "accept: # findings of mig plan validate that you have seen and accept: {type, object, why}")
-	for _, a := range accepted {
-		w.line(2, "- type: %s", text(a.Type))
-		w.line(2, "  object: %s", text(a.Object))
-		w.line(2, "  why: %s", text(a.Why))
-	}
+// blockEntry is a key with its value, on as many lines as it takes.
+func blockEntry(key string, v reflect.Value, indent int) string {
+	w := &writer{}
+	w.entry(indent, key, v, "", false)
+	return w.b.String()
 }
 
-func (w *writer) limits(l LimitsSpec) {
-	if l.MaxDowntime == "" && len(l.Timeouts) == 0 {
-		return
-	}
-	w.line(1, "limits:")
-	w.optional(2, "maxDowntime: %s # the source comes up again when it was down for so long and nothing runs on the destination yet", l.MaxDowntime)
-	if len(l.Timeouts) == 0 {
-		return
-	}
-	w.line(2, "timeouts: # step: how long it may take")
-	for _, step := range sortedKeys(l.Timeouts) {
-		w.line(3, "%s: %s", text(step), text(l.Timeouts[step]))
+// flow is a value on one line.
+func flow(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Struct:
+		var parts []string
+		for i, name := range fieldNames(v.Type()) {
+			if f := v.Field(i); !f.IsZero() || name == keyAction {
+				parts = append(parts, name+": "+flow(f))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Map:
+		var parts []string
+		for _, key := range sortedKeys(v.Interface().(map[string]string)) {
+			parts = append(parts, text(key)+": "+text(v.MapIndex(reflect.ValueOf(key)).String()))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Slice:
+		parts := make([]string, 0, v.Len())
+		for i := range v.Len() {
+			parts = append(parts, flow(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.Pointer:
+		if v.IsNil() {
+			return "null"
+		}
+		return flow(v.Elem())
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	case reflect.Int:
+		return strconv.FormatInt(v.Int(), 10)
+	default:
+		return text(v.String())
 	}
 }
 

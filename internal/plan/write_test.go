@@ -25,11 +25,11 @@ func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 		Destination:    Cluster{Context: "yes", VeleroNamespace: "0x10"},
 		Storage:        Storage{Location: "null"},
 		Namespaces:     []Namespace{{Name: "123", Destination: "on"}, {Name: "true"}},
-		Volumes:        []Volume{{Claim: "123/0", Capacity: "10", Used: "1.5Gi", Action: "", Verify: true, Supported: []Action{Copy, Skip}}},
-		StorageClasses: map[string]string{"n": "~", "1.0": "- x"},
-		Quiesce:        Quiesce{Enabled: &enabled, Except: []string{"Job/123/x"}},
-		Accept:         []Accept{{Type: "BarePods", Object: "*", Why: "a # no comment: 'really'\nand \"more\"\tÄ 🙂"}},
-		Limits:         LimitsSpec{MaxDowntime: "1h", Timeouts: map[string]string{"Prepare": "5m"}},
+		Volumes:        []Volume{{Claim: "123/0", Capacity: "10", Used: "1.5Gi", Action: "", Supported: []Action{Copy, Skip}}},
+		StorageClasses: map[string]string{"n": "~", "1.0": "- x"}, Mover: "auto",
+		Quiesce: Quiesce{Enabled: &enabled, Except: []string{"Job/123/x"}},
+		Accept:  []Accept{{Type: "BarePods", Object: "*", Why: "a # no comment: 'really'\nand \"more\"\tÄ 🙂"}},
+		Limits:  LimitsSpec{Timeouts: map[string]string{"Prepare": "5m"}},
 	}}
 	for _, p := range []*Plan{odd, parse(t, sound)} {
 		again, err := Parse("again.yaml", Marshal(p))

@@ -1,0 +1,88 @@
+package plan
+
+import "strings"
+
+// Valid is a plan that Validate found sound. Only Validate makes one, so no
+// unchecked plan reaches a run.
+type Valid struct{ plan Plan }
+
+// Plan is the plan with its defaults filled in.
+func (v Valid) Plan() Plan { return v.plan }
+
+// Name of the plan.
+func (v Valid) Name() string { return v.plan.Metadata.Name }
+
+// UID of the plan.
+func (v Valid) UID() string { return v.plan.Metadata.UID }
+
+// SourceNamespaces are the namespaces on the source, in the plan's order.
+func (v Valid) SourceNamespaces() []string {
+	out := make([]string, 0, len(v.plan.Spec.Namespaces))
+	for _, n := range v.plan.Spec.Namespaces {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+// DestinationNamespace is the name that a namespace of the source has on the
+// destination.
+func (v Valid) DestinationNamespace(source string) string {
+	for _, n := range v.plan.Spec.Namespaces {
+		if n.Name == source && n.Destination != "" {
+			return n.Destination
+		}
+	}
+	return source
+}
+
+// DestinationClass is the storage class that a volume's claim gets on the
+// destination: its own choice, else the plan's for the source's class, else the
+// source's name. Empty means the default class of the destination.
+func (v Valid) DestinationClass(vol Volume) string {
+	if vol.Destination.StorageClass != "" {
+		return vol.Destination.StorageClass
+	}
+	if class, ok := v.plan.Spec.StorageClasses[vol.StorageClass]; ok {
+		return class
+	}
+	return vol.StorageClass
+}
+
+// Accepts says whether a person has accepted a finding on an object.
+func (v Valid) Accepts(conditionType, object string) bool {
+	for _, a := range v.plan.Spec.Accept {
+		if a.Type == conditionType && (a.Object == AllObjects || a.Object == object) {
+			return true
+		}
+	}
+	return false
+}
+
+// NamespaceMapping holds the namespaces whose name changes, as Velero's
+// restores want it.
+func (v Valid) NamespaceMapping() map[string]string {
+	m := map[string]string{}
+	for _, n := range v.plan.Spec.Namespaces {
+		if n.Destination != "" && n.Destination != n.Name {
+			m[n.Name] = n.Destination
+		}
+	}
+	return m
+}
+
+// Copied are the volumes whose data the run copies, in the plan's order.
+func (v Valid) Copied() []Volume {
+	var out []Volume
+	for _, vol := range v.plan.Spec.Volumes {
+		if vol.Action == Copy {
+			out = append(out, vol)
+		}
+	}
+	return out
+}
+
+// Namespace is the claim's namespace on the source.
+func (v Volume) Namespace() string { ns, _, _ := strings.Cut(v.Claim, "/"); return ns }
+
+// Name is the claim's name.
+func (v Volume) Name() string { _, name, _ := strings.Cut(v.Claim, "/"); return name }
