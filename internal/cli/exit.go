@@ -204,14 +204,24 @@ func unreadable(err error, f *failure) bool {
 		f.Hint = "make a plan with: mig plan create"
 	case is[*plan.LoadError](err), is[*plan.FindError](err), is[*config.Error](err):
 	case is[*cluster.UnknownContextError](err):
-		f.Hint = "see the contexts with: kubectl config get-contexts"
+		unknown, _ := errors.AsType[*cluster.UnknownContextError](err)
+		f.Hint = "see the contexts with: kubectl config get-contexts" + kubeconfigFlag(unknown.Access)
 	case is[*cluster.KubeconfigError](err):
-		f.Hint = "see what kubectl makes of it with: kubectl config view"
+		bad, _ := errors.AsType[*cluster.KubeconfigError](err)
+		f.Hint = "see what kubectl makes of it with: kubectl config view" + kubeconfigFlag(bad.Access)
 	default:
 		return false
 	}
 	f.Code = exitUsage
 	return true
+}
+
+// kubeconfigFlag is the flag with which kubectl reads the file that we read.
+func kubeconfigFlag(a cluster.Access) string {
+	if a.Kubeconfig == "" {
+		return ""
+	}
+	return " --kubeconfig " + a.Kubeconfig
 }
 
 func leftOut(err error, f *failure) bool {
