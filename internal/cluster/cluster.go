@@ -97,7 +97,7 @@ func New(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
 }
 
 func (console Console) open(cfg *rest.Config, a Access, veleroNamespace string) (*Cluster, error) {
-	httpClient, login, err := httpClientFor(cfg, a, console)
+	httpClient, login, err := httpClientFor(cfg, console)
 	if err != nil {
 		return nil, &KubeconfigError{Access: a, Err: err}
 	}

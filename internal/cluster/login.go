@@ -37,9 +37,8 @@ type Console struct {
 }
 
 // LoginError is a login helper of a kubeconfig (its users[].exec) that gave no
-// credentials.
+// credentials. Which cluster it was for, whoever asked the cluster says.
 type LoginError struct {
-	Context     string
 	Command     string
 	Said        string // the end of what it wrote to its standard error
 	InstallHint string // what the kubeconfig says of how to get the helper
@@ -49,7 +48,7 @@ type LoginError struct {
 }
 
 func (e *LoginError) Error() string {
-	said := fmt.Sprintf("login helper %s of context %s: %v", e.Command, e.Context, e.Err)
+	said := fmt.Sprintf("login helper %s: %v", e.Command, e.Err)
 	if e.Said != "" {
 		said += ": " + e.Said
 	}
@@ -79,7 +78,6 @@ var (
 type login struct {
 	helper  *clientcmdapi.ExecConfig
 	cluster *clientauthv1.Cluster // nil: the helper does not ask for it
-	access  Access
 	console Console
 	renewed func() // called when there is another client certificate
 
@@ -98,8 +96,8 @@ func (c *credentials) usable(now time.Time) bool {
 	return c != nil && (c.expires.IsZero() || now.Before(c.expires))
 }
 
-func newLogin(cfg *rest.Config, a Access, console Console) (*login, error) {
-	l := &login{helper: cfg.ExecProvider, access: a, console: console, renewed: func() {}, turn: make(chan struct{}, 1)}
+func newLogin(cfg *rest.Config, console Console) (*login, error) {
+	l := &login{helper: cfg.ExecProvider, console: console, renewed: func() {}, turn: make(chan struct{}, 1)}
 	if !l.helper.ProvideClusterInfo {
 		return l, nil
 	}
@@ -205,7 +203,7 @@ func (l *login) notYet(ctx context.Context) error {
 
 func (l *login) failed(err error, said string) error {
 	return &LoginError{
-		Context: l.access.Context, Command: l.helper.Command, Said: said, InstallHint: oneLine(l.helper.InstallHint),
+		Command: l.helper.Command, Said: said, InstallHint: oneLine(l.helper.InstallHint),
 		Err: err, worked: l.have.Load() != nil,
 	}
 }

@@ -156,11 +156,11 @@ func TestAHelperThatGivesNoCredentialsIsNamedWithWhatItSays(t *testing.T) {
 		},
 		"it is not there": {
 			change: func(e *clientcmdapi.ExecConfig) { e.Command = "no-such-helper" },
-			want:   "login helper no-such-helper of context src: there is no such program",
+			want:   "login helper no-such-helper: there is no such program",
 		},
 		"it is not there where the kubeconfig says": {
 			change: func(e *clientcmdapi.ExecConfig) { e.Command = "/no/such/helper" },
-			want:   "login helper /no/such/helper of context src: there is no such program",
+			want:   "login helper /no/such/helper: there is no such program",
 		},
 		"it may not be run": {
 			change: func(e *clientcmdapi.ExecConfig) { e.Command = os.TempDir() },

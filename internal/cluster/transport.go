@@ -23,12 +23,12 @@ type source interface {
 // Credentials that are renewed outside of this process are taken from where
 // they are when they are needed, so that a run of hours does not end with the
 // token it began with.
-func httpClientFor(cfg *rest.Config, a Access, console Console) (*http.Client, *login, error) {
+func httpClientFor(cfg *rest.Config, console Console) (*http.Client, *login, error) {
 	own := rest.CopyConfig(cfg)
 	own.ExecProvider, own.BearerTokenFile = nil, ""
 	switch {
 	case cfg.ExecProvider != nil:
-		l, err := newLogin(cfg, a, console)
+		l, err := newLogin(cfg, console)
 		if err != nil {
 			return nil, nil, err
 		}
