@@ -92,7 +92,7 @@ func (e *incompleteError) Error() string {
 // runError is the end of a run that did not get there: it knows the commands
 // that go on and back.
 type runError struct {
-	Kind string // migrate, rollback
+	Kind string // stage, migrate, rollback
 	Plan string // as the user named it
 	Err  error
 }
@@ -104,7 +104,7 @@ func (e *runError) Unwrap() error { return e.Err }
 // ways are the commands to go on and to go back.
 func (e *runError) ways() string {
 	on := "go on with: mig " + e.Kind + " " + e.Plan
-	if e.Kind == kindRollback {
+	if e.Kind == kindRollback || e.Kind == kindStage {
 		return on
 	}
 	return on + ", or back with: mig rollback " + e.Plan

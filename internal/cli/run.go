@@ -21,6 +21,7 @@ import (
 
 // The kinds of run, which are also the names of their commands.
 const (
+	kindStage    = string(migrate.Stage)
 	kindMigrate  = string(migrate.Cutover)
 	kindRollback = string(migrate.Rollback)
 )
@@ -206,7 +207,7 @@ func (t *tally) Emit(u progress.Update) {
 // runSummary is the last line of a run's -o json.
 type runSummary struct {
 	Type              string            `json:"type"` // summary
-	Run               string            `json:"run"`  // migrate, rollback
+	Run               string            `json:"run"`  // stage, migrate, rollback
 	UID               string            `json:"uid,omitempty"`
 	Record            string            `json:"record,omitempty"` // the ConfigMap with the run's story, namespace/name
 	Plan              string            `json:"plan"`
@@ -297,12 +298,18 @@ func (s runSummary) sentence(arg string) string {
 		return fmt.Sprintf("Plan %s is rolled back (%s). Migrate again with: mig migrate %s", s.Plan, took, arg)
 	}
 	text := fmt.Sprintf("Plan %s is migrated (%s)", s.Plan, took)
+	if s.Run == kindStage {
+		text = fmt.Sprintf("Plan %s is staged (%s)", s.Plan, took)
+	}
 	if len(s.Volumes) > 0 {
 		var total int64
 		for _, v := range s.Volumes {
 			total += v.Done
 		}
 		text += fmt.Sprintf(": %s, %s", english.Plural(len(s.Volumes), "volume", ""), render.Size(total))
+	}
+	if s.Run == kindStage {
+		return text + ". Stage again for what changes meanwhile, or cut over with: mig migrate " + arg
 	}
 	if s.SourceDownSeconds > 0 {
 		text += "; the source was down for " + render.Took(time.Duration(s.SourceDownSeconds*float64(time.Second)))

@@ -28,7 +28,7 @@ Commands that run print one object a line on standard output. Its first field is
 its type; fields are added over time, never renamed or removed.
 
   progress   a moment of the run
-             time, run (migrate, rollback, recovery), step, number, of,
+             time, run (stage, migrate, rollback, recovery), step, number, of,
              state (run-start, started, waiting, stalled, happened, warning,
              done, skipped, blocked, failed, run-finish), reason, message,
              object {side, apiVersion, kind, namespace, name, uid},

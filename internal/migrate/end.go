@@ -33,6 +33,9 @@ func (d *driver) whole(ctx context.Context) (Result, error) {
 
 func (d *driver) completedText() string {
 	r := d.journal.Run()
+	if d.o.Kind == Stage {
+		return fmt.Sprintf("the volumes of plan %s are staged; the cutover copies what changes from now on", d.owner.PlanName)
+	}
 	s := fmt.Sprintf("plan %s is on the destination", d.owner.PlanName)
 	if n := len(leftOutOf(&r)); n > 0 {
 		s = fmt.Sprintf("plan %s is on the destination, but %s left out", d.owner.PlanName, were(n))
@@ -84,6 +87,9 @@ func (d *driver) broken(ctx context.Context, cause error) (Result, error) {
 		defer cancel()
 		return d.stopped(ctx, cause, d.leftDown())
 	}
+	if d.o.Kind == Stage && !d.o.Keep {
+		return d.abandoned(ctx, cause)
+	}
 	r := d.journal.Run()
 	if d.o.Keep || d.o.Kind != Cutover || !r.SourceDown || d.hasStarted(ctx, r) {
 		return d.stopped(ctx, cause, d.leftDown())
@@ -93,6 +99,16 @@ func (d *driver) broken(ctx context.Context, cause error) (Result, error) {
 		return d.stopped(ctx, errors.Join(cause, err), d.leftDown())
 	}
 	return d.stopped(ctx, cause, "the source runs again as before")
+}
+
+// abandoned ends a stage that did not come to its end, without leaving anything
+// of it but what it has copied.
+func (d *driver) abandoned(ctx context.Context, cause error) (Result, error) {
+	d.o.Say("removing the helpers of the stage")
+	if err := d.recover(ctx, step.StageAbandoned(d.stepRun())); err != nil {
+		return d.stopped(ctx, errors.Join(cause, err), "the application runs as before; helpers of the stage are left")
+	}
+	return d.stopped(ctx, cause, "the application runs as before")
 }
 
 // hasStarted says whether the application may run on the destination. What the
@@ -111,7 +127,15 @@ func (d *driver) hasStarted(ctx context.Context, r record.Run) bool {
 // bringSourceUp puts the source back as it was before the run, and then stops
 // what Velero still does for it.
 func (d *driver) bringSourceUp(ctx context.Context) error {
-	steps := append(step.RecoverySteps(d.stepRun()), step.VeleroWorkStopped(d.stepRun()))
+	if err := d.recover(ctx, append(step.RecoverySteps(d.stepRun()), step.VeleroWorkStopped(d.stepRun()))); err != nil {
+		return err
+	}
+	return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = false })
+}
+
+// recover runs steps that put things in order after a run that broke, whatever
+// an earlier recovery has done.
+func (d *driver) recover(ctx context.Context, steps []pipeline.Step) error {
 	names := make([]string, 0, len(steps))
 	for _, s := range steps {
 		names = append(names, s.Name())
@@ -119,16 +143,15 @@ func (d *driver) bringSourceUp(ctx context.Context) error {
 	if err := d.journal.Forget(ctx, names...); err != nil {
 		return err
 	}
-	if err := d.pipeline("recovery", steps, nil).Run(ctx); err != nil {
-		return err
-	}
-	return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = false })
+	return d.pipeline("recovery", steps, nil).Run(ctx)
 }
 
 // leftDown says in a line what the run leaves as it is.
 func (d *driver) leftDown() string {
 	r := d.journal.Run()
 	switch {
+	case d.o.Kind == Stage:
+		return "the application runs as before; helpers of the stage are left"
 	case d.o.Kind == Rollback:
 		return "the rollback can be taken up again"
 	case r.DestinationStarted:
@@ -157,7 +180,7 @@ func (d *driver) stopped(ctx context.Context, cause error, clusters string) (Res
 // hint names the commands to go on and to go back.
 func (d *driver) hint() string {
 	on := fmt.Sprintf("go on with: mig %s %s", d.o.Kind, d.owner.PlanName)
-	if d.o.Kind == Rollback {
+	if d.o.Kind == Rollback || d.o.Kind == Stage {
 		return on
 	}
 	return on + "; go back with: mig rollback " + d.owner.PlanName

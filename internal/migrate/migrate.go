@@ -128,7 +128,7 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 // cannot begin leaves no lease, no record and no Event, least of all on a
 // cluster that was meant by mistake. Prepare checks again under the lock.
 func (d *driver) ready(ctx context.Context, s start) error {
-	if d.o.Kind != Cutover || s.way != fresh || s.leftovers {
+	if d.o.Kind == Rollback || s.way != fresh || s.leftovers {
 		return nil
 	}
 	conditions, err := d.conditions(ctx)
@@ -269,6 +269,8 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	leftovers := s.leftovers
 	if s.way == resume {
 		_, leftovers = last.Step(step.StepDestinationCleaned)
+	} else if err := d.supersede(ctx, last); err != nil {
+		return Result{}, err
 	}
 	if err := d.tell(ctx, progress.RunStart, d.started(s.way == resume)); err != nil {
 		return Result{}, err
@@ -283,11 +285,17 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	return d.whole(ctx)
 }
 
-func (d *driver) rows(leftovers bool) []row {
-	if d.o.Kind == Rollback {
-		return rollback(d.stepRun())
+// supersede ends the record of a dead run that this one does not go on with: a
+// stage that was killed before a cutover.
+func (d *driver) supersede(ctx context.Context, last *record.Run) error {
+	if last == nil || last.State != record.Running || d.o.Kind == Rollback {
+		return nil
 	}
-	return cutover(d.stepRun(), hooks{
+	return d.store.End(ctx, last.UID, record.Interrupted, "given up for run "+d.owner.RunUID, d.journal.Run())
+}
+
+func (d *driver) rows(leftovers bool) []row {
+	h := hooks{
 		check: d.check,
 		stopping: func(ctx context.Context) error {
 			return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = true })
@@ -296,7 +304,15 @@ func (d *driver) rows(leftovers bool) []row {
 			return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = true })
 		},
 		overspent: d.overspent,
-	}, leftovers)
+	}
+	switch d.o.Kind {
+	case Rollback:
+		return rollback(d.stepRun())
+	case Stage:
+		return staging(d.stepRun(), h, leftovers)
+	default:
+		return cutover(d.stepRun(), h, leftovers)
+	}
 }
 
 func (d *driver) stepRun() step.Run {

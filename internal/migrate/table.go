@@ -31,7 +31,7 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 	var rows []row
 	drift := step.WatchDrift(r)
 	if leftovers {
-		rows = append(rows, each("removes what an earlier run of the plan left on the destination", step.CleanDestination(r)...)...)
+		rows = append(rows, each(removesLeftovers, step.LeftoversRemoved(r)...)...)
 	}
 	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
@@ -71,8 +71,8 @@ func standstill(r step.Run, h hooks, drift *step.Drift) []row {
 // copying are the steps that carry the volumes over.
 func copying(r step.Run) []row {
 	return []row{
-		{step.EnsureStagePods(r), "mounts every volume to copy in a stage pod on the source"},
-		{step.StagePodsCreated(r), "waits until the stage pods run"},
+		{step.EnsureStagePods(r, step.EveryClaim), "mounts every volume to copy in a stage pod on the source"},
+		{step.StagePodsCreated(r, step.EveryClaim), "waits until the stage pods run"},
 		{step.EnsureStageBackup(r), "asks the source's Velero for a backup of the volumes"},
 		{step.StageBackupCreated(r, func(ctx context.Context) error { return step.StillQuiesced(ctx, r) }), "waits for that backup, proves every volume captured, and that nobody wrote meanwhile"},
 		{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
@@ -80,6 +80,32 @@ func copying(r step.Run) []row {
 		{step.StageRestoreCreated(r), "waits for that restore and proves every volume restored"},
 		{step.EnsureStagePodsDeleted(r), "removes the stage pods on both clusters"},
 	}
+}
+
+const removesLeftovers = "removes what an earlier run of the plan left behind"
+
+// staging is the list of steps of a stage: the volumes are copied into the
+// store while the application runs, so that the cutover has only the changes to
+// copy. With Velero alone nothing is restored: its restore writes everything
+// anew, and leaves what was deleted since.
+func staging(r step.Run, h hooks, leftovers bool) []row {
+	var rows []row
+	if leftovers {
+		rows = append(rows, each(removesLeftovers, step.LeftoversRemoved(r)...)...)
+	}
+	return append(rows,
+		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
+		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
+		row{step.ClaimsMarked(r), "labels the claims to copy; the application's pods are not touched"},
+		row{step.EnsureStagePods(r, step.IdleClaims), "mounts the claims that no running pod mounts in stage pods"},
+		row{step.StagePodsCreated(r, step.IdleClaims), "waits until the stage pods run"},
+		row{step.EnsureLiveBackup(r), "asks the source's Velero for a backup of the volumes; the application goes on"},
+		row{step.StageBackupCreated(r, nil), "waits for that backup and proves every volume captured"},
+		row{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
+		row{step.EnsureStagePodsDeleted(r), "removes the stage pods"},
+		row{step.ClaimsUnmarked(r), "takes the labels from the claims again"},
+		row{step.HelpersDeleted(r), "removes the run's helpers"},
+	)
 }
 
 // rollback is the list of steps of a rollback.

@@ -74,6 +74,20 @@ func TestAPlanWithoutVolumesToCopyMakesNoStagePods(t *testing.T) {
 	}
 }
 
+func TestAStageStopsNothingAndRestoresNothing(t *testing.T) {
+	names := namesOf(staging(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy}), hooks{}, false))
+	for _, never := range []string{"QuiesceApplications", "EnsureStageRestore", "EnsureFinalRestore", "EnsureInitialBackup"} {
+		if slices.Contains(names, never) {
+			t.Errorf("a stage takes step %s", never)
+		}
+	}
+	for _, pair := range [][2]string{{"AnnotateResources", "EnsureStageBackup"}, {"StageBackupCreated", "EnsureClaimsUnmarked"}, {"StageBackupCreated", "EnsureStagePodsDeleted"}} {
+		if slices.Index(names, pair[0]) > slices.Index(names, pair[1]) {
+			t.Errorf("%s must come before %s", pair[0], pair[1])
+		}
+	}
+}
+
 func TestLeftoversOfAnEarlierRunGoBeforeThePlanIsChecked(t *testing.T) {
 	names := namesOf(cutover(runOf(t), hooks{}, true))
 	if i, j := slices.Index(names, step.StepDestinationCleaned), slices.Index(names, "Prepare"); i < 0 || i > j {
@@ -83,7 +97,7 @@ func TestLeftoversOfAnEarlierRunGoBeforeThePlanIsChecked(t *testing.T) {
 
 func TestEveryStepHasANameOfItsOwnAndSaysWhatItDoes(t *testing.T) {
 	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy})
-	for kind, rows := range map[Kind][]row{Cutover: cutover(r, hooks{}, true), Rollback: rollback(r)} {
+	for kind, rows := range map[Kind][]row{Stage: staging(r, hooks{}, true), Cutover: cutover(r, hooks{}, true), Rollback: rollback(r)} {
 		seen := map[string]bool{}
 		for _, row := range rows {
 			if name := row.step.Name(); seen[name] || row.does == "" {

@@ -23,7 +23,8 @@ const (
 	LabelRun       = Prefix + "run-uid"
 	LabelStep      = Prefix + "step"
 	LabelCreatedBy = Prefix + "created-by"
-	LabelRecord    = Prefix + "record" // plan | run: the ConfigMaps of the records
+	LabelRecord    = Prefix + "record"      // plan | run: the ConfigMaps of the records
+	LabelStagedBy  = Prefix + "staged-by"   // on a claim while a stage copies it: the plan's uid
 )
 
 // CreatedBy is the value of LabelCreatedBy.
@@ -139,6 +140,9 @@ func (o Owner) FinalRestore() string { return o.object("final") }
 // SkipVolumesPolicy is the name of the ConfigMap with the volume policy of the
 // initial backup.
 func (o Owner) SkipVolumesPolicy() string { return o.object("skip-volumes") }
+
+// StagePolicy is the name of the ConfigMap with the volume policy of a stage.
+func (o Owner) StagePolicy() string { return o.object("stage-policy") }
 
 // StageModifiers is the name of the ConfigMap with the resource modifiers of
 // the stage restore.

@@ -19,14 +19,23 @@ import (
 // EnsureAnnotationsDeleted removes the run's helpers from both clusters and
 // leaves, on the namespaces and the copied claims, where they went and whence
 // they came.
-func EnsureAnnotationsDeleted(r Run) pipeline.Step { return tidied{r} }
+func EnsureAnnotationsDeleted(r Run) pipeline.Step { return tidied{r: r, moved: true} }
 
-type tidied struct{ r Run }
+// HelpersDeleted removes the run's helpers from both clusters.
+func HelpersDeleted(r Run) pipeline.Step { return tidied{r: r} }
+
+type tidied struct {
+	r     Run
+	moved bool // the namespaces went somewhere, and are to say so
+}
 
 func (s tidied) Name() string { return "EnsureAnnotationsDeleted" }
 
 func (s tidied) Next(ctx context.Context) (pipeline.Decision, error) {
-	note := progress.Remark{Why: s.Name(), Say: "nothing of the run's helpers is left; namespaces and claims say where they went"}
+	note := progress.Remark{Why: s.Name(), Say: "nothing of the run's helpers is left"}
+	if s.moved {
+		note.Say += "; namespaces and claims say where they went"
+	}
 	marks, err := s.unmarked(ctx)
 	if err != nil {
 		return pipeline.Decision{}, err
@@ -113,6 +122,9 @@ func (m mark) write(ctx context.Context) error {
 // unmarked are the namespaces and copied claims of both sides that do not say
 // yet where they went or whence they came in this run.
 func (s tidied) unmarked(ctx context.Context) ([]mark, error) {
+	if !s.moved {
+		return nil, nil
+	}
 	at := time.Now().UTC().Format(time.RFC3339)
 	var out []mark
 	add := func(c *cluster.Cluster, key client.ObjectKey, o client.Object, direction, other string) error {

@@ -116,10 +116,26 @@ func EnsureStageBackup(r Run) pipeline.Step {
 	}
 }
 
+// EnsureLiveBackup asks Velero on the source for a backup of the volumes while
+// the application runs.
+func EnsureLiveBackup(r Run) pipeline.Step {
+	return &ensure{
+		name: velero.StepStageBackup,
+		on:   r.Source,
+		objects: func(context.Context) ([]client.Object, error) {
+			return []client.Object{velero.StagePolicy(r.Owner, r.Source.VeleroNamespace), velero.LiveBackup(r.Owner, r.Plan)}, nil
+		},
+		note: backupNote{
+			Step: velero.StepStageBackup, On: r.backupRef(progress.OnSource, r.Owner.StageBackup()),
+			Say: fmt.Sprintf("backup of %s asked for; the application goes on", english.Plural(len(r.Plan.Copied()), "volume", "")),
+		},
+	}
+}
+
 // StageBackupCreated waits for the backup of the volumes, and proves of every
 // copied claim that its data is in it: Velero leaves out what it cannot see
 // without an error. gate is asked once more at the end: a copy of a volume
-// that somebody wrote to in between is not taken for good.
+// that somebody wrote to in between is not taken for good. nil: it may be.
 func StageBackupCreated(r Run, gate func(context.Context) error) pipeline.Step {
 	return stageBackupCreated{r, gate}
 }
@@ -142,7 +158,7 @@ func (s stageBackupCreated) Next(ctx context.Context) (pipeline.Decision, error)
 		return pipeline.Decision{}, err
 	}
 	d := decideStageBackup(b, captures)
-	if d.Verdict == pipeline.Done {
+	if d.Verdict == pipeline.Done && s.gate != nil {
 		if err := s.gate(ctx); err != nil {
 			return pipeline.Decision{}, err
 		}
@@ -240,6 +256,9 @@ func (n volumeNote) Regarding() progress.Ref { return n.On }
 
 func (n volumeNote) Text() string {
 	s := fmt.Sprintf("%s/%s: %s", n.On.Namespace, n.On.Name, humanize.IBytes(uint64(max(n.Bytes, 0))))
+	if n.Changed > 0 && n.Changed < n.Bytes {
+		s += ", " + humanize.IBytes(uint64(n.Changed)) + " of it new"
+	}
 	if n.Took > 0 {
 		s += " in " + n.Took.String()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
@@ -56,10 +57,11 @@ func (r Run) claimUIDs(ctx context.Context) (map[string]string, error) {
 	return uids, nil
 }
 
-func (r Run) copiedClaims() []string {
-	copied := r.Plan.Copied()
-	out := make([]string, 0, len(copied))
-	for _, v := range copied {
+func (r Run) copiedClaims() []string { return claimsOf(r.Plan.Copied()) }
+
+func claimsOf(volumes []plan.Volume) []string {
+	out := make([]string, 0, len(volumes))
+	for _, v := range volumes {
 		out = append(out, v.Claim)
 	}
 	return out

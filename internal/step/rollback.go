@@ -35,13 +35,19 @@ func RollbackSteps(r Run) []pipeline.Step {
 // a run that failed before anything started there, or whose destination cannot
 // be reached.
 func RecoverySteps(r Run) []pipeline.Step {
-	return []pipeline.Step{StagePodsDeleted(r), UnquiesceApplications(r), EnsureUnquiesced(r)}
+	return []pipeline.Step{StagePodsDeleted(r), StageMarksRemoved(r), UnquiesceApplications(r), EnsureUnquiesced(r)}
 }
 
-// CleanDestination takes back what earlier runs of the plan left on the
-// destination, so that the next can begin.
-func CleanDestination(r Run) []pipeline.Step {
-	return []pipeline.Step{VeleroWorkStopped(r), DestinationCleaned(r), DestinationGone(r), RestoresDeleted(r)}
+// LeftoversRemoved takes back what earlier runs of the plan left on either
+// cluster, so that the next can begin. What they copied stays.
+func LeftoversRemoved(r Run) []pipeline.Step {
+	return []pipeline.Step{VeleroWorkStopped(r), StagePodsDeleted(r), StageMarksRemoved(r), DestinationCleaned(r), DestinationGone(r), RestoresDeleted(r)}
+}
+
+// StageAbandoned leaves nothing of a stage that did not come to its end but
+// what it has copied.
+func StageAbandoned(r Run) []pipeline.Step {
+	return []pipeline.Step{VeleroWorkStopped(r), StagePodsDeleted(r), StageMarksRemoved(r), HelpersDeleted(r)}
 }
 
 // stopGrace is how long Velero gets to end what was cancelled. What has not

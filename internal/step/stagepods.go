@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -13,25 +14,74 @@ import (
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
-// EnsureStagePods makes a pod for every copied claim, since Velero's
-// file-system backup sees only what a running pod mounts and the application
-// is stopped.
-func EnsureStagePods(r Run) pipeline.Step {
+// Mounting says which claims a run mounts in stage pods.
+type Mounting int
+
+// The ways to mount.
+const (
+	EveryClaim Mounting = iota // the application is stopped
+	IdleClaims                 // the application runs: those that no running pod of it mounts
+)
+
+// EnsureStagePods makes a pod for every copied claim that needs one, since
+// Velero's file-system backup sees only what a running pod mounts.
+func EnsureStagePods(r Run, which Mounting) pipeline.Step {
+	note := progress.Remark{Why: "EnsureStagePods", Say: "stage pods for " + english.Plural(len(r.Plan.Copied()), "claim", "")}
+	if which == IdleClaims {
+		note.Say = "stage pods for claims that no running pod mounts"
+	}
 	return &ensure{
 		name:    "EnsureStagePods",
 		on:      r.Source,
-		objects: r.stagePods,
-		note: progress.Remark{
-			Why: "EnsureStagePods", Say: "stage pods for " + english.Plural(len(r.Plan.Copied()), "claim", ""),
-		},
+		objects: func(ctx context.Context) ([]client.Object, error) { return r.stagePods(ctx, which) },
+		note:    note,
 	}
 }
 
-func (r Run) stagePods(ctx context.Context) ([]client.Object, error) {
+// toMount are the copied claims that need a stage pod.
+func (r Run) toMount(ctx context.Context, which Mounting) ([]plan.Volume, error) {
+	if which == EveryClaim {
+		return r.Plan.Copied(), nil
+	}
+	pods, err := podsIn(ctx, r.Source, r.copiedNamespaces())
+	if err != nil {
+		return nil, err
+	}
+	mounted := liveClaims(pods)
+	return slices.DeleteFunc(r.Plan.Copied(), func(v plan.Volume) bool { return mounted[v.Claim] }), nil
+}
+
+// liveClaims are the claims, namespace/name, that running pods other than mig's
+// mount.
+func liveClaims(pods []corev1.Pod) map[string]bool {
+	out := map[string]bool{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || p.Labels[naming.LabelCreatedBy] == naming.CreatedBy {
+			continue
+		}
+		for _, v := range p.Spec.Volumes {
+			switch {
+			case v.PersistentVolumeClaim != nil:
+				out[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName] = true
+			case v.Ephemeral != nil:
+				out[p.Namespace+"/"+p.Name+"-"+v.Name] = true
+			}
+		}
+	}
+	return out
+}
+
+func (r Run) stagePods(ctx context.Context, which Mounting) ([]client.Object, error) {
+	volumes, err := r.toMount(ctx, which)
+	if err != nil || len(volumes) == 0 {
+		return nil, err
+	}
 	agent, err := nodeAgent(ctx, r.Source.Cluster)
 	if err != nil {
 		return nil, err
@@ -49,7 +99,7 @@ func (r Run) stagePods(ctx context.Context) ([]client.Object, error) {
 		return nil, err
 	}
 	var out []client.Object
-	for _, v := range r.Plan.Copied() {
+	for _, v := range volumes {
 		name := stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods)
 		out = append(out, velero.StagePod(r.Owner, v, name, agent))
 	}
@@ -94,10 +144,14 @@ func (r Run) podNames(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// StagePodsCreated waits until every stage pod runs.
-func StagePodsCreated(r Run) pipeline.Step { return stagePodsCreated{r} }
+// StagePodsCreated waits until every claim that needs one is mounted by a
+// running stage pod.
+func StagePodsCreated(r Run, which Mounting) pipeline.Step { return stagePodsCreated{r, which} }
 
-type stagePodsCreated struct{ r Run }
+type stagePodsCreated struct {
+	r     Run
+	which Mounting
+}
 
 func (s stagePodsCreated) Name() string              { return "StagePodsCreated" }
 func (s stagePodsCreated) Act(context.Context) error { return nil }
@@ -107,7 +161,11 @@ func (s stagePodsCreated) Next(ctx context.Context) (pipeline.Decision, error) {
 	if err != nil {
 		return pipeline.Decision{}, err
 	}
-	return decideStagePods(pods, s.r.copiedClaims()), nil
+	volumes, err := s.r.toMount(ctx, s.which)
+	if err != nil {
+		return pipeline.Decision{}, err
+	}
+	return decideStagePods(pods, claimsOf(volumes)), nil
 }
 
 func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {

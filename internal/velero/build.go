@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,27 @@ func StageBackup(o naming.Owner, p plan.Valid) *velerov1.Backup {
 	b.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: StagePodLabels(o)}
 	b.Spec.DefaultVolumesToFsBackup = ptr.To(true)
 	return b
+}
+
+// LiveBackup is the backup of the volumes while the application runs: through
+// its own pods where they run, which are not touched, else through stage pods.
+// Which volumes, says StagePolicy.
+func LiveBackup(o naming.Owner, p plan.Valid) *velerov1.Backup {
+	b := backup(o, p, o.StageBackup(), StepStageBackup, naming.RefStageBackup)
+	b.Spec.IncludedNamespaces = copiedNamespaces(p)
+	b.Spec.IncludedResources = []string{pods, claims, volumes}
+	b.Spec.DefaultVolumesToFsBackup = ptr.To(false)
+	b.Spec.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: configMapKind, Name: o.StagePolicy()}
+	return b
+}
+
+// StagePolicy is the volume policy of a live backup: the volumes of the claims
+// that the stage has labelled, and no other of the pods that mount them. The
+// first policy that matches counts (velero internal/resourcepolicies).
+func StagePolicy(o naming.Owner, namespace string) *corev1.ConfigMap {
+	return configMap(o, namespace, o.StagePolicy(), StepStageBackup, "policy",
+		"version: v1\nvolumePolicies:\n- conditions:\n    pvcLabels:\n      "+naming.LabelStagedBy+": "+strconv.Quote(o.PlanUID)+
+			"\n  action:\n    type: fs-backup\n- conditions: {}\n  action:\n    type: skip\n")
 }
 
 // StagePodLabels select the stage pods of a run.
