@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -92,8 +91,8 @@ func (p *Pair) Stop() error {
 	return errors.Join(errs...)
 }
 
-// programs makes a directory in which the lab's one binary has the names that
-// it answers to.
+// programs makes a directory with a script for each of the programs that the
+// lab's one binary is.
 func programs(dir string) (string, error) {
 	home, err := labtest.Home()
 	if err != nil {
@@ -108,7 +107,9 @@ func programs(dir string) (string, error) {
 		return "", err
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl"} {
-		if err := os.Symlink(all, filepath.Join(bin, name)); err != nil && !errors.Is(err, os.ErrExist) {
+		// They end with the test binary, also when that is killed.
+		script := fmt.Sprintf("#!/bin/sh\nexec setpriv --pdeathsig KILL -- %q %s \"$@\"\n", all, name)
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
 			return "", err
 		}
 	}
@@ -178,8 +179,6 @@ func (p *Pair) startControllers(name, programs string, kubeconfig []byte) error 
 		"--kubeconfig="+file, "--leader-elect=false", "--secure-port=0",
 		"--kube-api-qps=500", "--kube-api-burst=1000", "--v=0")
 	cmd.Stdout, cmd.Stderr = log, log
-	// Not left behind when the test binary is killed.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		cancel()
 		return errors.Join(err, log.Close())
