@@ -38,6 +38,13 @@ func storageClass(name, provisioner string) *storagev1.StorageClass {
 	}
 }
 
+// patient is a class whose volumes are made when a pod mounts them.
+func patient(name, provisioner string) *storagev1.StorageClass {
+	c := storageClass(name, provisioner)
+	c.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	return c
+}
+
 func asDefault(c *storagev1.StorageClass) *storagev1.StorageClass {
 	c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	return c
