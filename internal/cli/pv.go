@@ -12,10 +12,13 @@ import (
 func newPVCommand(f *Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pv",
-		Short: "See the plan's volumes",
+		Short: "See the plan's volumes and choose what happens to each",
 		Long:  "The claims of a plan's namespaces and what happens to each.",
 	}
-	cmd.AddCommand(newPVDiscoverCommand(f, runPVDiscover))
+	cmd.AddCommand(
+		newPVDiscoverCommand(f, runPVDiscover),
+		newPVSetCommand(f, runPVSet),
+	)
 	return group(cmd)
 }
 

@@ -123,7 +123,7 @@ func (e *editor) fail(field string, n ast.Node, why string) {
 
 // value brings the text of one value to what is wanted.
 func (e *editor) value(path string, n ast.Node, have, want reflect.Value) {
-	if reflect.DeepEqual(have.Interface(), want.Interface()) {
+	if same(have, want) {
 		return
 	}
 	if a, ok := n.(*ast.AnchorNode); ok {
@@ -141,6 +141,15 @@ func (e *editor) value(path string, n ast.Node, have, want reflect.Value) {
 	default:
 		e.replace(path, n, want)
 	}
+}
+
+// same says whether two values are the same in a file: nothing and an empty
+// list are.
+func same(a, b reflect.Value) bool {
+	if (a.Kind() == reflect.Slice || a.Kind() == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 func isAlias(n ast.Node) bool { _, ok := n.(*ast.AliasNode); return ok }
@@ -177,16 +186,18 @@ func (e *editor) fields(path string, n ast.Node, have, want reflect.Value) {
 		field := join(path, key)
 		at := slices.IndexFunc(entries, func(m *ast.MappingValueNode) bool { k, _ := keyOf(m); return k == key })
 		h, w := have.Field(i), want.Field(i)
-		equal := reflect.DeepEqual(h.Interface(), w.Interface())
+		equal := same(h, w)
 		switch {
 		case equal:
 		case at < 0:
 			e.insert(n, before, key, w)
-		case w.IsZero() && w.Kind() != reflect.Bool && key != keyAction:
+		case isNothing(w) && w.Kind() != reflect.Bool && key != keyAction:
 			e.remove(field, n, entries, at)
 		default:
 			e.value(field, entries[at].Value, h, w)
-			e.unmark(key, entries[at])
+			if key == keyAction {
+				e.mark(want, entries[at])
+			}
 		}
 		if at >= 0 {
 			before = entries[at]
@@ -197,15 +208,17 @@ func (e *editor) fields(path string, n ast.Node, have, want reflect.Value) {
 // keyAction is the field that says what it may be while it is empty.
 const keyAction = "action"
 
-// unmark takes the mark of what must be chosen off an action that is chosen.
-func (e *editor) unmark(key string, entry *ast.MappingValueNode) {
-	if key != keyAction {
-		return
-	}
+// mark puts the mark of what must be chosen behind an action that is taken
+// out, and takes it off one that is chosen.
+func (e *editor) mark(volume reflect.Value, entry *ast.MappingValueNode) {
 	end := e.end(entry)
 	rest := e.text[end:e.lineEnd(end)]
-	if strings.HasPrefix(strings.TrimSpace(string(rest)), "# "+choose) {
+	said := string(bytes.TrimSpace(rest))
+	switch chosen := !volume.FieldByName("Action").IsZero(); {
+	case chosen && strings.HasPrefix(said, "# "+choose):
 		e.change(end, end+len(rest), "")
+	case !chosen && said == "":
+		e.change(end, end, " # "+choose+possible(volume.FieldByName("Supported")))
 	}
 }
 
@@ -316,7 +329,7 @@ func (e *editor) replace(path string, n ast.Node, want reflect.Value) {
 	if from > 0 && e.text[from-1] == ':' {
 		value = " " + value // where nothing stood
 	}
-	if from < to && e.text[from] == '"' && want.Kind() == reflect.String {
+	if to-from > len(`""`) && e.text[from] == '"' && want.Kind() == reflect.String { // as its writer likes it
 		value = strconv.Quote(want.String())
 	}
 	e.change(from, to, value)

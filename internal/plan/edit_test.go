@@ -49,9 +49,14 @@ func TestAnEditChangesNothingButWhatIsWanted(t *testing.T) {
 		old, new string
 	}{
 		"nothing": {func(*Plan) {}, "", ""},
+		"empty lists and mappings for none": {
+			func(p *Plan) {
+				p.Spec.StorageClasses, p.Spec.Accept, p.Spec.Volumes[0].AccessModes = map[string]string{}, []Accept{}, []string{}
+			}, "", "",
+		},
 		"a choice takes its mark off": {
 			func(p *Plan) { p.Spec.Volumes[0].Action = Copy },
-			`    action: ""         # choose: copy or skip`, `    action: "copy"`,
+			`    action: ""         # choose: copy or skip`, `    action: copy`,
 		},
 		"a value keeps the comment behind it": {
 			func(p *Plan) { p.Spec.Volumes[1].Action = Copy },

@@ -98,3 +98,42 @@ func beside(path string, text []byte, mode fs.FileMode) (string, error) {
 	}
 	return tmp.Name(), nil
 }
+
+// File is a plan file that is about to be edited: what was read of it, and the
+// plan that it holds.
+type File struct {
+	Path  string
+	Text  []byte
+	Plan  *Plan // as it is written
+	Valid Valid // with its defaults
+}
+
+// Open reads a plan file in order to edit it. Errors: *LoadError with
+// everything that is wrong.
+func Open(path string) (*File, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, &LoadError{File: path, Err: err}
+	}
+	p, err := Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	v, problems := p.Validate()
+	if len(problems) > 0 {
+		return nil, &LoadError{File: path, Problems: problems}
+	}
+	return &File{Path: path, Text: text, Plan: p, Valid: v}, nil
+}
+
+// Edited is the file's text, brought to say what want says; see Edit.
+func (f *File) Edited(want *Plan) ([]byte, error) { return Edit(f.Path, f.Text, want) }
+
+// Save writes another text into the file, unless somebody else has changed it
+// since it was read. Errors: *ChangedError.
+func (f *File) Save(text []byte) error {
+	if bytes.Equal(f.Text, text) {
+		return nil
+	}
+	return Replace(f.Path, f.Text, text)
+}

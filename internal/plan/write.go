@@ -39,7 +39,7 @@ func (w *writer) indent(columns int) { w.b.WriteString(strings.Repeat(" ", colum
 func (w *writer) fields(indent int, v reflect.Value) {
 	for i, name := range fieldNames(v.Type()) {
 		doc, value := docOf(v.Type(), name), v.Field(i)
-		if value.IsZero() && !doc.Required && !doc.Shown && name != keyAction {
+		if isNothing(value) && !doc.Required && !doc.Shown && name != keyAction {
 			continue
 		}
 		comment := ""
@@ -60,15 +60,10 @@ func (w *writer) fields(indent int, v reflect.Value) {
 const choose = "choose: "
 
 func possible(supported reflect.Value) string {
-	actions := supported.Interface().([]Action)
-	if len(actions) == 0 {
-		return "copy or skip"
+	if actions := supported.Interface().([]Action); len(actions) > 0 {
+		return orOf(actions)
 	}
-	words := make([]string, 0, len(actions))
-	for _, a := range actions {
-		words = append(words, string(a))
-	}
-	return strings.Join(words, " or ")
+	return "copy or skip"
 }
 
 // choices says above a list once what may be chosen in each of its items.
@@ -97,7 +92,7 @@ func (w *writer) choices(indent int, item reflect.Type, list Doc) {
 func (w *writer) entry(indent int, key string, v reflect.Value, comment string, lines bool) {
 	w.indent(indent)
 	w.b.WriteString(key + ":")
-	if isGroup(v.Type()) && !v.IsZero() || lines && v.Len() > 0 {
+	if isGroup(v.Type()) && !isNothing(v) || lines && v.Len() > 0 {
 		w.b.WriteString(comment + "\n")
 		w.items(indent+2, v)
 		return
@@ -132,6 +127,14 @@ func (w *writer) item(indent int, v reflect.Value) {
 	w.b.WriteString("- " + inner.b.String()[indent+2:])
 }
 
+// isNothing says whether a value need not be written: empty lists are as none.
+func isNothing(v reflect.Value) bool {
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
 // isList says whether a type is a list of groups of fields.
 func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
@@ -162,7 +165,7 @@ func flow(v reflect.Value) string {
 	case reflect.Struct:
 		var parts []string
 		for i, name := range fieldNames(v.Type()) {
-			if f := v.Field(i); !f.IsZero() || name == keyAction {
+			if f := v.Field(i); !isNothing(f) || name == keyAction {
 				parts = append(parts, name+": "+flow(f))
 			}
 		}
