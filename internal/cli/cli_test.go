@@ -26,6 +26,7 @@ import (
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/record"
+	"github.com/mig-cli/mig/internal/step"
 	"github.com/mig-cli/mig/internal/render"
 )
 
@@ -51,6 +52,7 @@ func newBench(t *testing.T) *bench {
 			b.connected = append(b.connected, a)
 			return &cluster.Cluster{Access: a, VeleroNamespace: velero}, nil
 		},
+		Quiet: func(context.Context, step.Run) error { return nil },
 	}
 	return b
 }

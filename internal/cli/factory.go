@@ -17,6 +17,7 @@ import (
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/record"
+	"github.com/mig-cli/mig/internal/step"
 )
 
 // Streams are where a command reads and writes, and what they can do.
@@ -44,6 +45,7 @@ type Factory struct {
 	Look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	Check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
 	Latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
+	Quiet    func(context.Context, step.Run) error // is the source still quiesced? *step.GateError: no
 	Run      func(context.Context, migrate.Options) (migrate.Result, error)
 	Preview  func(context.Context, migrate.Options) ([]migrate.Planned, error)
 }
@@ -63,6 +65,7 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Look:     discover.Look,
 		Check:    preflight.Check,
 		Latest:   latestRun,
+		Quiet:    step.StillQuiesced,
 		Run:      migrate.Run,
 		Preview:  migrate.Preview,
 	}

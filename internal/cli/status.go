@@ -15,12 +15,14 @@ import (
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/record"
 	"github.com/mig-cli/mig/internal/render"
+	"github.com/mig-cli/mig/internal/step"
 )
 
 type statusOptions struct {
 	streams  Streams
 	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
 	latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
+	quiet    func(context.Context, step.Run) error
 	settings config.Config
 
 	plan   string
@@ -28,12 +30,13 @@ type statusOptions struct {
 }
 
 func newStatusCommand(f *Factory, run func(context.Context, *statusOptions) error) *cobra.Command {
-	o := &statusOptions{streams: f.Streams, connect: f.both, latest: f.Latest}
+	o := &statusOptions{streams: f.Streams, connect: f.both, latest: f.Latest, quiet: f.Quiet}
 	cmd := &cobra.Command{
 		Use:   "status [PLAN]",
 		Short: "Say where a plan's last run is",
 		Long: `Reads the record of the plan's last run from the source and says how far it is,
-whoever drives it. Nothing is changed.
+whoever drives it. After a migration it warns when the application runs on the
+source again. Nothing is changed.
 
 EXIT STATUS
   0 the last run is done, or there was none · 1 it failed or was interrupted
@@ -89,7 +92,24 @@ func runStatus(ctx context.Context, o *statusOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := o.warn(ctx, last, step.Run{Owner: naming.Owner{PlanName: v.Name(), PlanUID: v.UID(), RunUID: last.UID}, Plan: v, Source: src, Destination: dst}); err != nil {
+		return placed(err, src, dst)
+	}
 	return endOf(last, planArg(path))
+}
+
+// warn says that the source was brought up again after a migration: from then
+// on both sides run, and write.
+func (o *statusOptions) warn(ctx context.Context, last *record.Run, r step.Run) error {
+	if last.Kind != kindMigrate || last.State != record.Completed {
+		return nil
+	}
+	err := o.quiet(ctx, r)
+	var up *step.GateError
+	if errors.As(err, &up) {
+		_, err = fmt.Fprintf(o.streams.ErrOut, "mig: warning: the application runs on the source again, beside the destination: %s\n", up.Error())
+	}
+	return err
 }
 
 func (o *statusOptions) show(r *record.Run) error {

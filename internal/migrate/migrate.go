@@ -301,6 +301,10 @@ func (d *driver) rows(leftovers bool) []row {
 			return d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = true })
 		},
 		starting: func(ctx context.Context) error {
+			// The application never runs on both sides.
+			if err := step.StillQuiesced(ctx, d.stepRun()); err != nil {
+				return err
+			}
 			return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = true })
 		},
 		overspent: d.overspent,
