@@ -32,6 +32,9 @@ type Options struct {
 	Controllers bool
 	// NoVelero leaves Velero's kinds out.
 	NoVelero bool
+	// SourceData is etcd's directory of the source, made where it is not there
+	// and kept; empty: one that is removed at the end.
+	SourceData string
 }
 
 // Pair is a source and a destination.
@@ -132,6 +135,9 @@ func (p *Pair) start(name, programs string, o Options, all *clientcmdapi.Config)
 		Set("profiling", "false").
 		Set("service-cluster-ip-range", "10.0.0.0/16")
 	env.ControlPlane.Etcd = &envtest.Etcd{}
+	if name == labtest.SourceContext {
+		env.ControlPlane.Etcd.DataDir = o.SourceData
+	}
 	env.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	if _, err := env.Start(); err != nil {
 		return fmt.Errorf("API server %s: %w", name, err)
