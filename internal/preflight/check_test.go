@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/plan"
@@ -85,6 +86,9 @@ func TestAllIsWellAndThePlanIsReady(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
+
+// noon is when the clusters were looked at.
+var noon = time.Date(2031, 2, 3, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant in all but name
 
 // finding is what a broken world must give: one condition, among the others.
 type finding struct {
@@ -299,7 +303,9 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			finding{StorageClassUnset, True, "NoDefaultClass", "shop/data-db-0", "no default of the destination", blocks},
 		},
 		"a smaller volume": {
-			func(w *world) { w.plan.Spec.Volumes[0].Used, w.plan.Spec.Volumes[0].Destination.Size = "unknown", "9Gi" },
+			func(w *world) {
+				w.plan.Spec.Volumes[0].Used, w.plan.Spec.Volumes[0].Destination.Size = "unknown", "9Gi"
+			},
 			finding{SizeTooSmall, True, "SmallerThanSource", "shop/data-db-0", "(9Gi, was 10Gi)", blocks},
 		},
 		"a pod without a controller": {
@@ -355,6 +361,44 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 				w.src.Gaps = []discover.Gap{{Part: discover.PartPods, Denied: true, Error: "100% forbidden"}}
 			},
 			finding{LookIncomplete, True, "Denied", "source pods", "cannot be looked at: source pods (context src): 100% forbidden", blocks},
+		},
+		"a certificate that ends tomorrow": {
+			func(w *world) {
+				w.dst.Access = discover.Access{Now: noon, CertificateUntil: noon.Add(24 * time.Hour)}
+			},
+			finding{CertificateExpiring, True, "EndSoon", "destination", "destination (https://dst, until 2031-02-04 12:00 UTC)", !blocks},
+		},
+		"clocks that are minutes apart": {
+			func(w *world) {
+				w.src.Access, w.dst.Access = discover.Access{Now: noon, Ahead: -time.Minute}, discover.Access{Now: noon, Ahead: 4 * time.Minute}
+			},
+			finding{ClocksDiffer, True, "Skewed", "destination", "destination (5m0s ahead of the source)", !blocks},
+		},
+		"a node-agent that SELinux stops": {
+			func(w *world) { w.src.OpenShift = true },
+			finding{NodeAgentUnprivileged, True, "NotPrivileged", "velero/node-agent on the source", "SELinux", !blocks},
+		},
+		"a volume that is full": {
+			func(w *world) { w.src.Claims[0].UsedBytes, w.src.Claims[0].SizeBytes = 10<<30-1<<20, 10<<30 },
+			finding{VolumeFull, True, "NoRoomLeft", "shop/data-db-0", "shop/data-db-0 (99% of 10Gi; write size: 12Gi)", !blocks},
+		},
+		"something optional that could not be read": {
+			func(w *world) {
+				w.src.Gaps = []discover.Gap{{Part: discover.PartNodes, Denied: true, Error: "no", Optional: true}}
+			},
+			finding{LookPartial, True, "CannotBeRead", "source nodes", "source nodes (context src): no", !blocks},
+		},
+		"an aggregated API that is down": {
+			func(w *world) {
+				w.src.Gaps = []discover.Gap{{Part: discover.PartAPIs, Error: "x", Objects: []string{"broken.test/v1", "metrics.k8s.io/v1beta1"}}}
+			},
+			finding{APIsDown, True, "NoAnswer", "APIService v1.broken.test of the source", "its kinds cannot be seen", blocks},
+		},
+		"metrics that are down": {
+			func(w *world) {
+				w.dst.Gaps = []discover.Gap{{Part: discover.PartAPIs, Error: "x", Objects: []string{"metrics.k8s.io/v1beta1"}}}
+			},
+			finding{MetricsDown, True, "NoAnswer", "APIService v1beta1.metrics.k8s.io of the destination", "nothing that is migrated", !blocks},
 		},
 		"kinds that could not be listed": {
 			func(w *world) { w.dst.Gaps = []discover.Gap{{Part: discover.PartObjects, Error: "x"}} },

@@ -25,7 +25,7 @@ const (
 const (
 	tooSoon         = 2 * time.Hour
 	soon            = 24 * time.Hour
-	soonCertificate = 7 * 24 * time.Hour
+	soonCertificate = 3 * 24 * time.Hour
 )
 
 // mostSkew is how far clocks may differ before anybody minds.
