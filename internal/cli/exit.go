@@ -82,11 +82,16 @@ func (e *blockedError) Error() string { return e.Message }
 
 // incompleteError is a run that came to its end without all that the plan covers.
 type incompleteError struct {
+	Kind string   // stage, migrate, rollback
 	Left []string // each in a sentence
 }
 
 func (e *incompleteError) Error() string {
-	return "finished, but not everything was taken along:\n" + strings.Join(e.Left, "\n")
+	way := "along"
+	if e.Kind == kindRollback {
+		way = "back"
+	}
+	return "finished, but not everything was taken " + way + ":\n" + strings.Join(e.Left, "\n")
 }
 
 // runError is the end of a run that did not get there: it knows the commands
@@ -287,6 +292,9 @@ func notReached(err error, f *failure) bool {
 		return false
 	}
 	f.Hint = "see whether kubectl gets there: kubectl --context " + reach.Context + " version"
+	if run, ok := errors.AsType[*runError](err); ok && run.Kind == kindRollback && reach.Side == "destination" {
+		f.Hint += "; to bring the source up without it: mig rollback " + run.Plan + " --source-only"
+	}
 	return true
 }
 

@@ -10,7 +10,11 @@ import (
 	"github.com/mig-cli/mig/internal/migrate"
 )
 
-type rollbackOptions struct{ runOptions }
+type rollbackOptions struct {
+	runOptions
+
+	sourceOnly bool
+}
 
 func newRollbackCommand(f *Factory, run func(context.Context, *rollbackOptions) error) *cobra.Command {
 	o := &rollbackOptions{runOptions: newRunOptions(f, kindRollback)}
@@ -24,6 +28,10 @@ before, or that others made since, stay.
 Data written on the destination since the cutover is lost: the source's data is
 as it was then.
 
+Where the destination cannot be reached, --source-only brings the source up
+without it (exit 3, for the rest is still to be taken back). Be sure that the
+application does not run there: then both sides would write.
+
 It asks first at a terminal; without one it wants --yes. Interrupted or failed,
 it goes on where it was when it is run again.
 
@@ -32,7 +40,8 @@ EXIT STATUS
   3 finished, but something was left · 4 credentials or rights refused
   10 blocked: a person must decide · 11 another run holds it · 130 interrupted`,
 		Example: `  mig rollback shop
-  mig rollback shop --yes -o json`,
+  mig rollback shop --yes -o json
+  mig rollback shop --source-only`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(f, cmd, args); err != nil {
 				return err
@@ -41,6 +50,7 @@ EXIT STATUS
 		},
 	}
 	o.addTo(cmd)
+	cmd.Flags().BoolVar(&o.sourceOnly, "source-only", false, "bring the source up and leave the destination alone, for when it cannot be reached")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -50,6 +60,7 @@ func runRollback(ctx context.Context, o *rollbackOptions) error {
 	if err != nil {
 		return err
 	}
+	r.SourceOnly = o.sourceOnly
 	if err := o.confirm(ctx, rollbackQuestion(r)); err != nil {
 		return err
 	}
@@ -61,6 +72,12 @@ func rollbackQuestion(r migrate.Options) string {
 	names := make([]string, 0, len(p.Spec.Namespaces))
 	for _, n := range p.Spec.Namespaces {
 		names = append(names, n.Destination)
+	}
+	if r.SourceOnly {
+		return fmt.Sprintf(`Rolling back plan %s on %s alone
+  brings the applications on %s up again
+  leaves %s as it is: if they run there, both sides will write
+Go on?`, p.Metadata.Name, p.Spec.Source.Context, p.Spec.Source.Context, p.Spec.Destination.Context)
 	}
 	return fmt.Sprintf(`Rolling back plan %s
   deletes on %s what its runs made, in: %s

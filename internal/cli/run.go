@@ -111,7 +111,7 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	if err != nil {
 		err = &runError{Kind: o.kind, Plan: planArg(path), Err: err}
 	} else if len(result.LeftOut) > 0 {
-		err = &incompleteError{Left: result.LeftOut}
+		err = &incompleteError{Kind: o.kind, Left: result.LeftOut}
 	}
 	s := tally.summary(r, result, err, time.Now())
 	if j, ok := view.(*render.JSON); ok {

@@ -15,6 +15,9 @@ import (
 
 // whole ends a run whose every step came to its end.
 func (d *driver) whole(ctx context.Context) (Result, error) {
+	if d.o.SourceOnly {
+		return d.halfBack(ctx)
+	}
 	state, note := record.Completed, finished{Why: "Completed", Say: d.completedText()}
 	if d.o.Kind == Rollback {
 		state, note = record.RolledBack, finished{Why: "RolledBack", Say: "the destination holds nothing of the plan's runs any more and the source runs as before"}
@@ -29,6 +32,22 @@ func (d *driver) whole(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	return d.result(state, note.Say), nil
+}
+
+// halfBack ends a rollback of the source alone. The rest of it is still to be
+// done, and a later rollback goes on with it.
+func (d *driver) halfBack(ctx context.Context) (Result, error) {
+	if err := d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = false }); err != nil {
+		return Result{}, err
+	}
+	note := finished{Why: "Interrupted", Say: "the source runs as before; the destination was left alone"}
+	if err := d.finish(ctx, record.Interrupted, note); err != nil {
+		return Result{}, err
+	}
+	result := d.result(record.Interrupted, note.Say)
+	result.LeftOut = append(result.LeftOut, fmt.Sprintf("what the plan's runs made on the destination (context %s) is still there: when it answers again, run mig rollback %s",
+		d.o.Destination.Access.Context, d.owner.PlanName))
+	return result, nil
 }
 
 func (d *driver) completedText() string {

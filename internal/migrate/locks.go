@@ -77,9 +77,11 @@ func (d *driver) take(ctx context.Context) (context.Context, *lock.Held, error) 
 	for _, ns := range d.namespaces() {
 		from, to = append(from, ns.Source), append(to, ns.Destination)
 	}
-	return locker.AcquireAll(ctx,
-		lock.Place{Cluster: d.o.Source.Cluster, Side: string(progress.OnSource), Namespaces: from},
-		lock.Place{Cluster: d.o.Destination.Cluster, Side: string(progress.OnDestination), Namespaces: to})
+	places := []lock.Place{{Cluster: d.o.Source.Cluster, Side: string(progress.OnSource), Namespaces: from}}
+	if !d.o.SourceOnly {
+		places = append(places, lock.Place{Cluster: d.o.Destination.Cluster, Side: string(progress.OnDestination), Namespaces: to})
+	}
+	return locker.AcquireAll(ctx, places...)
 }
 
 // giveBack releases the locks, also after ctx has ended.

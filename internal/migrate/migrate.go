@@ -44,6 +44,7 @@ type Options struct {
 	Sink        progress.Sink
 	Stop        <-chan struct{}   // closed: end at the next safe point
 	Wait        time.Duration     // how long to queue behind another run's locks; 0: not at all
+	SourceOnly  bool              // a rollback brings the source up and leaves the destination, which may be away, alone
 	Keep        bool              // a run that fails leaves the clusters as they are
 	MaxDowntime time.Duration     // of the source; 0: as the plan says
 	Say         func(line string) // what is said beside the steps; never nil
@@ -174,8 +175,14 @@ func (d *driver) adopt(s start, last *record.Run) error {
 	return nil
 }
 
+func (d *driver) newStore() *record.Store {
+	s := record.New(d.o.Source, d.o.Destination, d.owner)
+	s.DestinationMayBeAway = d.o.SourceOnly
+	return s
+}
+
 func (d *driver) last(ctx context.Context) (*record.Run, error) {
-	d.store = record.New(d.o.Source, d.o.Destination, d.owner)
+	d.store = d.newStore()
 	last, err := d.store.Latest(ctx)
 	if errors.Is(err, record.ErrNoRun) {
 		return nil, nil //nolint:nilnil // no run is an answer, not an error
@@ -193,7 +200,7 @@ func (d *driver) namespaces() []record.Namespace {
 
 func (d *driver) begin(ctx context.Context, s start, last *record.Run) (Result, error) {
 	d.owner.RunUID = runUID(s, last)
-	d.store = record.New(d.o.Source, d.o.Destination, d.owner)
+	d.store = d.newStore()
 	switch s.way {
 	case refuse:
 		return Result{}, &RefusedError{Why: s.why, Hint: s.hint}
@@ -241,8 +248,12 @@ func (d *driver) open(ctx context.Context, w way) error {
 		return err
 	}
 	recorded := d.journal.Run()
+	destination := d.o.Destination
+	if d.o.SourceOnly {
+		destination = cluster.Destination{} // nobody is told there
+	}
 	d.events = event.New(ctx, event.Config{
-		Owner: d.owner, Source: d.o.Source, Destination: d.o.Destination,
+		Owner: d.owner, Source: d.o.Source, Destination: destination,
 		Instance: fmt.Sprintf("%s-%d", hostname(), os.Getpid()), Earlier: recorded.Told(), Round: d.journal.Round,
 		Trouble: func(side progress.Side, err error) {
 			d.o.Say(fmt.Sprintf("Events cannot be written on the %s; the run record holds the same: %v", side, err))
@@ -309,10 +320,12 @@ func (d *driver) rows(leftovers bool) []row {
 		},
 		overspent: d.overspent,
 	}
-	switch d.o.Kind {
-	case Rollback:
+	switch {
+	case d.o.SourceOnly:
+		return each("brings the source up as it was", step.RecoverySteps(d.stepRun())...)
+	case d.o.Kind == Rollback:
 		return rollback(d.stepRun())
-	case Stage:
+	case d.o.Kind == Stage:
 		return staging(d.stepRun(), h, leftovers)
 	default:
 		return cutover(d.stepRun(), h, leftovers)
