@@ -12,7 +12,7 @@ func newPlanCommand(f *Factory) *cobra.Command {
 		Short: "Make, check and show plans",
 		Long: `A plan is a YAML file that says which namespaces and volumes go from which
 cluster to which, and how. mig makes it, you read and edit it; it never changes
-by itself.
+by itself. "mig explain plan" says what its fields mean.
 
 PLAN is a file, or a name whose file NAME.yaml is in the working directory.
 Without it the only plan in the working directory is meant.`,
@@ -21,6 +21,7 @@ Without it the only plan in the working directory is meant.`,
 		newPlanCreateCommand(f, runPlanCreate),
 		newPlanValidateCommand(f, runPlanValidate),
 		newPlanShowCommand(f, runPlanShow),
+		newPlanSchemaCommand(f),
 	)
 	return group(cmd)
 }

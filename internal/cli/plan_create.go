@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -213,11 +215,25 @@ func (o *planCreateOptions) knownUID() string {
 }
 
 func (o *planCreateOptions) write(path string, p *plan.Plan) error {
-	err := plan.Write(path, p, o.force)
+	err := plan.WriteText(path, withSchema(path, plan.Marshal(p)), o.force)
 	if errors.Is(err, fs.ErrExist) {
 		return fileInTheWay(path)
 	}
 	return err
+}
+
+// schemaFile is where editors look for the schema of the plans beside it.
+const schemaFile = "plan.schema.json"
+
+// withSchema tells editors the schema of a plan where it is beside the file
+// and is the one of this mig: a reference to nothing, or to another form, would
+// mark what is right as wrong.
+func withSchema(path string, text []byte) []byte {
+	schema, err := os.ReadFile(filepath.Join(filepath.Dir(path), schemaFile))
+	if err != nil || !bytes.Equal(schema, plan.Schema()) {
+		return text
+	}
+	return append([]byte("# yaml-language-server: $schema="+schemaFile+"\n"), text...)
 }
 
 // createdPlan is what plan create prints.

@@ -9,29 +9,30 @@ import (
 
 // Doc is what a field of a plan means, for people and editors.
 type Doc struct {
-	Brief    string   // what it is, in a line: also the comment in a plan file
-	More     string   // what else is worth knowing
-	Form     Form     // of its text, or of each text in it; empty: any
-	Values   []string // all that may stand there; empty: anything
-	Keys     []string // of a map: all names that may stand there; empty: any
-	Unbuilt  []string // values that plans will have, refused by name until they are built
-	Default  string   // what holds where it is left out, in words
-	Required bool
-	Fact     bool   // written by discovery
-	Choice   bool   // of a volume, for a person to make
-	Comment  bool   // Brief stands behind it in a plan file
-	Shown    bool   // it stands in a plan file also where it is empty
-	Lines    bool   // a list with a line an item
-	Instead  string // set: it is refused until it is built, and this is what to do until then
+	Brief    string   `json:"description"`       // what it is, in a line: also the comment in a plan file
+	More     string   `json:"more,omitempty"`    // what else is worth knowing
+	Form     Form     `json:"form,omitempty"`    // of its text, or of each text in it; empty: any
+	Values   []string `json:"values,omitempty"`  // all that may stand there; empty: anything
+	Keys     []string `json:"keys,omitempty"`    // of a map: all names that may stand there; empty: any
+	Unbuilt  []string `json:"unbuilt,omitempty"` // values that plans will have, refused by name until they are built
+	Default  string   `json:"default,omitempty"` // what holds where it is left out, in words
+	Required bool     `json:"required,omitempty"`
+	Fact     bool     `json:"fact,omitempty"`    // written by discovery
+	Instead  string   `json:"instead,omitempty"` // set: it is refused until it is built, and this is what to do until then
+
+	Choice  bool `json:"-"` // of a volume, for a person to make
+	Comment bool `json:"-"` // Brief stands behind it in a plan file
+	Shown   bool `json:"-"` // it stands in a plan file also where it is empty
+	Lines   bool `json:"-"` // a list with a line an item
 }
 
 // Field is a field of a plan with all that is below it.
 type Field struct {
-	Path   string // metadata.name; of the fields of a list's items spec.volumes.claim
-	Name   string
-	Type   string // string, boolean, integer, []string, map[string]string, or the name of a group of fields, such as Volume, []Volume
-	Fields []Field
+	Path string `json:"path"` // metadata.name; of the fields of a list's items spec.volumes.claim
+	Name string `json:"name"`
+	Type string `json:"type"` // string, boolean, integer, []string, map[string]string, or the name of a group of fields, such as Volume, []Volume
 	Doc
+	Fields []Field `json:"fields,omitempty"`
 }
 
 // Fields is the form of a plan: the plan itself as a field, named plan.

@@ -26,8 +26,8 @@ const (
 // Text is what a form wants, in words; empty for a form that wants nothing.
 func (f Form) Text() string {
 	return map[Form]string{
-		FormName:     "a name as Kubernetes allows it: a-z, 0-9, - and .",
-		FormLabel:    "a name as Kubernetes allows it for namespaces: a-z, 0-9 and -, at most 63",
+		FormName:     "a name as Kubernetes allows it (a-z, 0-9, - and .)",
+		FormLabel:    "a name as Kubernetes allows it for namespaces (at most 63 of a-z, 0-9 and -)",
 		FormUID:      "8 to 63 of a-z, 0-9 and -",
 		FormClaim:    "NAMESPACE/NAME",
 		FormWorkload: "KIND/NAMESPACE/NAME, such as Deployment/shop/web",

@@ -244,7 +244,7 @@ func (Volume) docs() map[string]Doc {
 			Brief: "how the data is copied: by files", Choice: true,
 			Values: []string{CopyFilesystem}, Unbuilt: []string{"snapshot", "block"}, Default: CopyFilesystem,
 		},
-		"destination": {Brief: "storageClass, accessModes, size of the claim there; what is left out stays as on the source", Choice: true},
+		"destination": {Brief: "the claim there: storageClass, accessModes, size; what is left out stays as on the source", Choice: true},
 		"verify": {
 			Brief: "compare the files of both sides after the copy", Unbuilt: []string{"true"}, Default: "false",
 		},
