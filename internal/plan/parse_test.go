@@ -49,7 +49,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		`{"claim":"shop/uploads","action":"copy","destination":{"accessModes":["ReadWriteMany"],"size":"200Gi"}}],` +
 		`"storageClasses":{"gp2":"fast-rwo"},"mover":"velero","quiesce":{"enabled":true,"except":["Deployment/shop/status-page"]},` +
 		`"accept":[{"type":"BarePods","object":"shop/toolbox","why":"a shell that someone left open; nothing is lost with it"}],` +
-		`"limits":{"timeouts":{"EnsureQuiesced":"10m"}}}}`
+		`"limits":{"timeouts":{"EnsureQuiesced":"10m"},"maxDowntime":"30m"}}}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -379,20 +379,21 @@ func (LimitsSpec) docs() map[string]Doc {
 			More: "The steps are those of mig migrate --dry-run.",
 		},
 		"maxDowntime": {
-			Brief: "the source comes up again when it was down for so long and nothing runs on the destination yet", Form: FormDuration,
-			Instead: "interrupt the run when it takes too long: while nothing runs on the destination that brings the source up again",
+			Brief: "the source comes up again when it was down for so long and nothing runs on the destination yet", Comment: true, Form: FormDuration,
 		},
 		"parallelism": {Brief: "how many volumes are copied at once", Instead: "Velero's node-agent configuration decides"},
 	}
 }
 
-// StepNames are the steps of all runs, which limits.timeouts may name.
+// StepNames are the steps of all runs, which limits.timeouts may name. A test
+// of the tables keeps them equal.
 func StepNames() []string {
 	return []string{
-		"DestinationCleaned", "DestinationGone", "EnsureAnnotationsDeleted", "EnsureFinalRestore", "EnsureInitialBackup",
-		"EnsureInitialBackupReplicated", "EnsureQuiesced", "EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods",
-		"EnsureStagePodsDeleted", "EnsureStageRestore", "EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "MarksRemoved",
-		"Prepare", "QuiesceApplications", "RestoresDeleted", "StageBackupCreated", "StagePodsCreated", "StagePodsDeleted",
-		"StageRestoreCreated", "StorageEnsured", "UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "WorkloadsReady",
+		"AnnotateResources", "DestinationCleaned", "DestinationGone", "EnsureAnnotationsDeleted", "EnsureClaimsUnmarked",
+		"EnsureFinalRestore", "EnsureInitialBackup", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated", "EnsureQuiesced",
+		"EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods", "EnsureStagePodsDeleted", "EnsureStageRestore",
+		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "Prepare", "QuiesceApplications", "RestoresDeleted",
+		"StageBackupCreated", "StageMarksRemoved", "StagePodsCreated", "StagePodsDeleted", "StageRestoreCreated", "StorageEnsured",
+		"UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "WorkloadsReady",
 	}
 }

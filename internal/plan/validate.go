@@ -278,6 +278,7 @@ func (c *checker) accept() {
 
 func (c *checker) limits() {
 	limits := c.plan.Spec.Limits
+	c.optional("spec.limits.maxDowntime", limits.MaxDowntime, FormDuration)
 	for _, step := range sortedKeys(limits.Timeouts) {
 		field := fmt.Sprintf("spec.limits.timeouts[%s]", step)
 		c.want(field, limits.Timeouts[step], FormDuration)

@@ -29,7 +29,7 @@ func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 		StorageClasses: map[string]string{"n": "~", "1.0": "- x"}, Mover: "auto",
 		Quiesce: Quiesce{Enabled: &enabled, Except: []string{"Job/123/x"}},
 		Accept:  []Accept{{Type: "BarePods", Object: "*", Why: "a # no comment: 'really'\nand \"more\"\tÄ 🙂"}},
-		Limits:  LimitsSpec{Timeouts: map[string]string{"Prepare": "5m"}},
+		Limits:  LimitsSpec{MaxDowntime: "1h", Timeouts: map[string]string{"Prepare": "5m"}},
 	}}
 	for _, p := range []*Plan{odd, parse(t, sound)} {
 		again, err := Parse("again.yaml", Marshal(p))
