@@ -250,6 +250,9 @@ func (o *planCreateOptions) show(path string, got *discover.Proposal) error {
 	if err != nil || format != render.FormatTable {
 		return err
 	}
+	if err := printOutside(o.streams, missed(got.Outside)); err != nil {
+		return err
+	}
 	var said strings.Builder
 	fmt.Fprintf(&said, "\nPlan %s is in %s: %s.\n", got.Plan.Metadata.Name, path, counted(got.Plan))
 	for _, note := range got.Notes {

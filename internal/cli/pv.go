@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +41,30 @@ func claimsTable(rows []discover.Row, width int) render.Table {
 		return t.Without(map[string]string{"PHASE": "Bound", "STATE": discover.Planned})
 	}
 	return t
+}
+
+// printOutside shows, below the claims, what is not in claims: no plan holds it.
+func printOutside(s Streams, outside []discover.Outside) error {
+	if len(outside) == 0 {
+		return nil
+	}
+	if _, err := io.WriteString(s.Out, "\nNOT IN CLAIMS\n"); err != nil {
+		return err
+	}
+	return render.Print(s.Out, render.FormatTable, s.outWidth(), nil, func() render.Table { return outsideTable(outside) })
+}
+
+func outsideTable(outside []discover.Outside) render.Table {
+	t := render.Table{Columns: []string{"WORKLOAD", "VOLUME", "WHERE", "MOUNTED AT", "SIZE", "VERDICT"}}
+	for _, o := range outside {
+		t.Rows = append(t.Rows, []string{o.Workload, o.Volume, strings.TrimSpace(o.Kind + " " + o.Path), orDash(strings.Join(o.Mounts, ",")), orDash(o.Size), o.Verdict})
+	}
+	return t
+}
+
+// missed are those that somebody may miss.
+func missed(outside []discover.Outside) []discover.Outside {
+	return slices.DeleteFunc(slices.Clone(outside), func(o discover.Outside) bool { return o.Class != discover.OutsideData })
 }
 
 func orDash(s string) string { return orWord(s, "-") }

@@ -139,6 +139,9 @@ func (o *pvDiscoverOptions) show(file *plan.File, text []byte, got *discover.Pro
 	if err != nil || format != render.FormatTable {
 		return err
 	}
+	if err := printOutside(o.streams, got.Outside); err != nil {
+		return err
+	}
 	var said strings.Builder
 	for _, note := range got.Notes {
 		fmt.Fprintf(&said, "- %s\n", note)

@@ -41,8 +41,9 @@ type volume struct {
 // outside of claims.
 type mountingPod struct {
 	Pod
-	claims  map[string]bool // name -> mounted read-only
-	outside []Outside
+	claims   map[string]bool // name -> mounted read-only
+	workload string          // Kind/name of what keeps it running
+	outside  []Outside
 }
 
 // templated is a workload with what its pods keep outside of claims, whether
@@ -60,12 +61,18 @@ type statefulSet struct {
 
 // applications lists claims, volumes, pods and workloads of the namespaces.
 func (l *look) applications(namespaces []string) *apps {
-	a := &apps{workloads: make([][]templated, 7)}
-	c := l.c.Client
+	a := l.mounters(namespaces)
 	l.part(PartClaims, func(ctx context.Context) (err error) {
-		a.claims, err = listClaims(ctx, c, namespaces)
+		a.claims, err = listClaims(ctx, l.c.Client, namespaces)
 		return err
 	})
+	return a
+}
+
+// mounters lists all of the applications but the claims.
+func (l *look) mounters(namespaces []string) *apps {
+	a := &apps{workloads: make([][]templated, 7)}
+	c := l.c.Client
 	l.part(PartVolumes, func(ctx context.Context) (err error) { a.volumes, err = listVolumes(ctx, c); return err })
 	l.part(PartPods, func(ctx context.Context) (err error) { a.pods, err = listPods(ctx, c, namespaces); return err })
 	l.part(PartWorkloads, func(ctx context.Context) (err error) {
@@ -89,7 +96,7 @@ func (a *apps) into(s *SourceFacts) {
 		s.Pods = append(s.Pods, p.Pod)
 		for claim, readOnly := range p.claims {
 			key := p.Namespace + "/" + claim
-			mounters[key] = append(mounters[key], Mounter{Pod: p.Name, Phase: p.Phase, Node: p.Node, ReadOnly: readOnly})
+			mounters[key] = append(mounters[key], Mounter{Pod: p.Name, Phase: p.Phase, Node: p.Node, ReadOnly: readOnly, Workload: p.workload})
 		}
 	}
 	for i := range a.claims {
@@ -333,7 +340,7 @@ func podOf(p *corev1.Pod) mountingPod {
 			Namespace: p.Namespace, Name: p.Name, Phase: string(p.Status.Phase), Node: p.Spec.NodeName,
 			Controller: controllerOf(p), Static: static, OfPlan: naming.OfPlanUID(p.Labels),
 		},
-		claims: map[string]bool{},
+		claims: map[string]bool{}, workload: workloadOf(p),
 	}
 	if asked := p.Annotations[backupVolumes]; asked != "" {
 		out.BackupVolumes = strings.Split(asked, ",")
@@ -350,6 +357,19 @@ func podOf(p *corev1.Pod) mountingPod {
 		out.outside = outsideOf("Pod/"+out.Key(), &p.Spec)
 	}
 	return out
+}
+
+// workloadOf is what keeps a pod running: its controller, or the Deployment
+// whose ReplicaSet that is, told by the hash that is in the name of both.
+func workloadOf(p *corev1.Pod) string {
+	controller := controllerOf(p)
+	hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if name, ok := strings.CutPrefix(controller, "ReplicaSet/"); ok && hash != "" {
+		if base, ok := strings.CutSuffix(name, "-"+hash); ok {
+			return "Deployment/" + base
+		}
+	}
+	return controller
 }
 
 func controllerOf(o metav1.Object) string {

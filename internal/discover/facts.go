@@ -4,6 +4,8 @@
 package discover
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -265,6 +267,20 @@ type Claim struct {
 // Key is namespace/name.
 func (c Claim) Key() string { return c.Namespace + "/" + c.Name }
 
+// Owner is the workload whose claim it is, Kind/name: the StatefulSet that made
+// it, else who runs the pods that mount it; empty where there is none.
+func (c Claim) Owner() string {
+	if c.StatefulSet != "" {
+		return "StatefulSet/" + c.StatefulSet
+	}
+	var out []string
+	for _, m := range c.MountedBy {
+		out = append(out, m.Workload)
+	}
+	slices.Sort(out)
+	return strings.Join(slices.DeleteFunc(slices.Compact(out), func(s string) bool { return s == "" }), ", ")
+}
+
 // Running are the mounters whose pod runs: Velero sees a volume through them only.
 func (c Claim) Running() []Mounter {
 	var out []Mounter
@@ -282,6 +298,7 @@ type Mounter struct {
 	Phase    string `json:"phase"` // Pending, Running, Succeeded, Failed
 	Node     string `json:"node,omitempty"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
+	Workload string `json:"workload,omitempty"` // Kind/name of what keeps the pod running
 }
 
 // Finished says that the pod came to its end and writes no more.

@@ -229,11 +229,11 @@ func TestLookSourceSeesTheApplication(t *testing.T) {
 		{
 			Namespace: "shop", Name: "data-db-0", Phase: "Bound", Volume: "pv-db", Capacity: "10Gi", Requested: "10Gi", StorageClass: "gp2", AccessModes: []string{"ReadWriteOnce"},
 			VolumeMode: "Filesystem", Backend: "csi", Provisioner: "ebs.csi.aws.com", ReclaimPolicy: "Delete", StatefulSet: "db", Static: true,
-			MountedBy: []Mounter{{Pod: "db-0", Phase: "Running", Node: "node-1"}},
+			MountedBy: []Mounter{{Pod: "db-0", Phase: "Running", Node: "node-1", Workload: "StatefulSet/db"}},
 		},
 		{
 			Namespace: "shop", Name: "uploads", Phase: "Bound", Volume: "pv-lost", Capacity: "10Gi", Requested: "10Gi", AccessModes: []string{"ReadWriteOnce"}, NoClass: true,
-			VolumeMode: "Filesystem", MountedBy: []Mounter{{Pod: "loader-x", Phase: "Succeeded", Node: "node-1"}},
+			VolumeMode: "Filesystem", MountedBy: []Mounter{{Pod: "loader-x", Phase: "Succeeded", Node: "node-1", Workload: "Job/loader"}},
 		},
 	}
 	if !reflect.DeepEqual(got.Claims, want) {

@@ -130,3 +130,15 @@ func isDataDir(mount string) bool {
 	return !isBelow(mount, "/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/etc", "/opt", "/usr") &&
 		!slices.ContainsFunc([]string{"tmp", "temp", "cache", "run", "conf", "config", "logs", "log", "shm"}, func(w string) bool { return strings.Contains(base, w) })
 }
+
+// Says is what the volume is and where: hostPath /srv/a at /data.
+func (o Outside) Says() string {
+	said := o.Kind + " " + o.Volume
+	if o.Path != "" {
+		said = o.Kind + " " + o.Path
+	}
+	if len(o.Mounts) > 0 {
+		said += " at " + strings.Join(o.Mounts, ", ")
+	}
+	return said
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,7 +27,9 @@ type Wish struct {
 type Proposal struct {
 	Plan   *plan.Plan `json:"plan"`
 	Claims []Row      `json:"claims"`
-	Notes  []string   `json:"notes,omitempty"` // what needs a decision, one sentence each
+	// Outside is data that is not in claims, and so in no plan.
+	Outside []Outside `json:"outside,omitempty"`
+	Notes   []string  `json:"notes,omitempty"` // what needs a decision, one sentence each
 }
 
 // SameClusterError is a source that is the destination, maybe under another name.
@@ -119,6 +122,7 @@ func Propose(ctx context.Context, src cluster.Source, dst cluster.Destination, w
 	p.head(w)
 	p.location(s, w.Location)
 	p.volumes(s)
+	p.outside(s)
 	p.gaps(s)
 	enabled := true
 	spec.Quiesce.Enabled = &enabled
@@ -206,14 +210,8 @@ func lookAtClaims(ctx context.Context, src cluster.Source, s *sides, namespaces 
 		names = append(names, n.Name)
 	}
 	l := newLook(ctx, src.Cluster)
-	apps := &apps{}
+	apps := l.mounters(names)
 	var claimsErr error
-	l.part(PartVolumes, func(ctx context.Context) (err error) { apps.volumes, err = listVolumes(ctx, src.Client); return err })
-	l.part(PartPods, func(ctx context.Context) (err error) { apps.pods, err = listPods(ctx, src.Client, names); return err })
-	l.part(PartWorkloads, func(ctx context.Context) (err error) {
-		apps.sets, err = listStatefulSets(ctx, src.Client, names)
-		return err
-	})
 	apps.claims, claimsErr = listClaims(ctx, src.Client, names)
 	s.source.Gaps = append(s.source.Gaps, l.wait()...)
 	if claimsErr != nil {
@@ -223,6 +221,9 @@ func lookAtClaims(ctx context.Context, src cluster.Source, s *sides, namespaces 
 		}
 	}
 	apps.into(&s.source)
+	l = newLook(ctx, src.Cluster)
+	l.optional(PartUsage, func(ctx context.Context) error { return lookAtUsage(ctx, src.Cluster, &s.source) })
+	s.source.Gaps = append(s.source.Gaps, l.wait()...)
 	return ctx.Err()
 }
 
@@ -347,6 +348,10 @@ func commonLocation(here, there []Location) string {
 // volumes puts every claim into the plan, with what suggests itself.
 func (p *Proposal) volumes(s *sides) {
 	for _, c := range s.source.Claims {
+		if c.EphemeralOf != "" {
+			p.temporary(c)
+			continue
+		}
 		p.add(c, s, Planned)
 	}
 }
@@ -359,7 +364,7 @@ func (p *Proposal) add(c Claim, s *sides, state string) {
 		v.CopyMethod = plan.CopyFilesystem
 	}
 	setFacts(&v, c, choice)
-	p.class(&v, s)
+	p.class(&v, c, s)
 	p.Plan.Spec.Volumes = append(p.Plan.Spec.Volumes, v)
 	p.row(v, c, s, state)
 }
@@ -368,24 +373,37 @@ func (p *Proposal) add(c Claim, s *sides, state string) {
 func setFacts(v *plan.Volume, c Claim, choice ActionChoice) {
 	v.Volume, v.Capacity, v.StorageClass = c.Volume, c.Capacity, c.StorageClass
 	v.AccessModes, v.VolumeMode, v.Supported = c.AccessModes, c.VolumeMode, choice.Supported
+	if c.UsedBytes > 0 {
+		v.Used = wholeMi(c.UsedBytes)
+	}
 	if v.Used == "" {
 		v.Used = plan.Unknown
 	}
 }
 
+// wholeMi is a number of bytes as a quantity in whole Mi, so that a plan made
+// again does not differ by what a program wrote in between.
+func wholeMi(n int64) string {
+	const mi = 1 << 20
+	return resource.NewQuantity((n+mi-1)/mi*mi, resource.BinarySI).String()
+}
+
 // class maps a volume's class in the plan, once for all volumes of that class.
-func (p *Proposal) class(v *plan.Volume, s *sides) {
+func (p *Proposal) class(v *plan.Volume, c Claim, s *sides) {
 	spec := &p.Plan.Spec
-	if _, mapped := spec.StorageClasses[v.StorageClass]; mapped || v.Action == plan.Skip || v.Destination.StorageClass != "" {
+	if v.Action == plan.Skip || v.Destination.StorageClass != "" {
 		return
 	}
 	if s.destination.HasGap(PartStorageClasses) {
 		return
 	}
-	choice := SuggestClass(v.StorageClass, s.source.StorageClasses, s.destination.StorageClasses)
+	ofClass := SuggestClass(v.StorageClass, s.source.StorageClasses, s.destination.StorageClasses)
+	choice := SuggestClassFor(c, s.source.StorageClasses, s.destination.StorageClasses)
+	mapped, isMapped := spec.StorageClasses[v.StorageClass]
 	switch {
 	case choice.Destination == "":
-	case v.StorageClass == "":
+	case isMapped && (mapped != ofClass.Destination || choice == ofClass): // a person's choice, or it fits
+	case v.StorageClass == "", choice != ofClass:
 		v.Destination.StorageClass = choice.Destination
 	default:
 		if spec.StorageClasses == nil {
@@ -397,10 +415,11 @@ func (p *Proposal) class(v *plan.Volume, s *sides) {
 
 // row is a volume of the plan as it is shown, and the notes that it needs.
 func (p *Proposal) row(v plan.Volume, c Claim, s *sides, state string) {
-	choice, class := SuggestAction(c), SuggestClass(v.StorageClass, s.source.StorageClasses, s.destination.StorageClasses)
+	choice, class := SuggestAction(c), SuggestClassFor(c, s.source.StorageClasses, s.destination.StorageClasses)
 	r := Row{
 		Claim: v.Claim, Volume: c.Volume, Phase: c.Phase, Capacity: c.Capacity, Used: v.Used, StorageClass: c.StorageClass,
 		AccessModes: c.AccessModes, VolumeMode: c.VolumeMode, Backend: c.Backend, Action: string(v.Action),
+		Where: c.Where, Owner: c.Owner(), Zone: c.Zone, Nodes: c.TiedTo,
 		Supported: each(choice.Supported, func(a *plan.Action) string { return string(*a) }),
 		MountedBy: mountedBy(c), State: state, Why: choice.Why,
 	}
@@ -410,6 +429,7 @@ func (p *Proposal) row(v plan.Volume, c Claim, s *sides, state string) {
 	if v.Action != plan.Skip {
 		r.DestinationClass = p.destinationClass(v)
 		r.Why += "; class: " + whyClass(r.DestinationClass, class)
+		r.Why += placed(c, r.DestinationClass, s.destination)
 	}
 	p.Claims = append(p.Claims, r)
 	switch {
@@ -418,6 +438,21 @@ func (p *Proposal) row(v plan.Volume, c Claim, s *sides, state string) {
 	case v.Action == plan.Copy && r.DestinationClass == "" && v.StorageClass != "":
 		p.note("choose a storage class of the destination for %s: %s", v.StorageClass, class.Why)
 	}
+}
+
+// placed says what is odd about a volume's place, and that it does not matter.
+func placed(c Claim, class string, destination Facts) string {
+	said := ""
+	switch {
+	case len(c.TiedTo) > 0:
+		said += "; its volume is tied to node " + strings.Join(c.TiedTo, ", ") + ": the copy is a new one"
+	case c.Static && c.Where != "":
+		said += "; made by hand (" + c.Where + "): the copy is a new volume"
+	}
+	if to, ok := destination.StorageClass(class); ok && to.BindingMode == "WaitForFirstConsumer" && len(c.Running()) == 0 {
+		said += "; unused, and " + class + " waits for a first consumer: a helper pod is it"
+	}
+	return said
 }
 
 func whyClass(chosen string, suggested ClassChoice) string {

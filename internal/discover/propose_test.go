@@ -66,7 +66,7 @@ func TestSuggestActionCopiesWhatVeleroCanReadAndLeavesTheRestToAPerson(t *testin
 		why   string
 	}{
 		"mounted":                 {Claim{Phase: "Bound", MountedBy: mounted("Running")}, plan.Copy, "mounted by p"},
-		"mounted by a done pod":   {Claim{Phase: "Bound", MountedBy: mounted("Succeeded")}, plan.Copy, "mounted by p (Succeeded): copied through a helper pod"},
+		"mounted by a done pod":   {Claim{Phase: "Bound", MountedBy: mounted("Succeeded")}, plan.Copy, "used only by finished pods (p): copied through a helper pod"},
 		"mounted by no pod":       {Claim{Phase: "Bound"}, plan.Copy, "mounted by no pod: copied through a helper pod"},
 		"never bound":             {Claim{Phase: "Pending"}, "", "not bound to a volume (Pending): there is no data to copy"},
 		"lost":                    {Claim{Phase: "Lost"}, "", "its volume is lost: there is no data to copy"},
@@ -133,7 +133,7 @@ func TestProposeMakesASoundPlan(t *testing.T) {
 	}
 	row := Row{
 		Claim: "shop/data-db-0", Volume: "pv-db", Phase: "Bound", Capacity: "10Gi", Used: "unknown", StorageClass: "gp2", AccessModes: []string{"ReadWriteOnce"}, VolumeMode: "Filesystem",
-		Backend: "csi", Supported: []string{"copy", "skip"}, Action: "copy", DestinationClass: "fast", Why: "mounted by db-0; class: same provisioner ebs.csi.aws.com",
+		Backend: "csi", Owner: "StatefulSet/db", Supported: []string{"copy", "skip"}, Action: "copy", DestinationClass: "fast", Why: "mounted by db-0; class: same provisioner ebs.csi.aws.com",
 		MountedBy: []string{"db-0 (running on node-1)"}, State: Planned,
 	}
 	if !reflect.DeepEqual(got.Claims[0], row) {

@@ -20,12 +20,16 @@ type Row struct {
 	AccessModes      []string `json:"accessModes,omitempty"`
 	VolumeMode       string   `json:"volumeMode,omitempty"`
 	Backend          string   `json:"backend,omitempty"`
+	Where            string   `json:"where,omitempty"` // of a volume that is a place: nfs server:/path
+	Owner            string   `json:"owner,omitempty"` // Kind/name of the workload whose it is
+	Zone             string   `json:"zone,omitempty"`
+	Nodes            []string `json:"nodes,omitempty"` // that its volume is tied to
 	Supported        []string `json:"supported"`
 	Action           string   `json:"action"` // empty: a person must choose
 	DestinationClass string   `json:"destinationClass,omitempty"`
 	Why              string   `json:"why"` // of action and class
 	MountedBy        []string `json:"mountedBy"`
-	State            string   `json:"state"` // planned, new, vanished
+	State            string   `json:"state"` // planned, new, vanished, temporary
 }
 
 // States of a row beside the plan.
@@ -33,6 +37,9 @@ const (
 	Planned  = "planned"  // in the plan and in the cluster
 	New      = "new"      // in the cluster, not in the plan yet
 	Vanished = "vanished" // in the plan, no longer in the cluster
+	// Temporary: the claim of an ephemeral volume, which its pod makes and takes
+	// with it. No plan holds it.
+	Temporary = "temporary"
 )
 
 // Refresh looks for the plan's claims again: new claims are added to a copy of
@@ -51,6 +58,7 @@ func Refresh(ctx context.Context, src cluster.Source, dst cluster.Destination, p
 		return nil, err
 	}
 	out.merge(s)
+	out.outside(s)
 	out.gaps(s)
 	return out, nil
 }
@@ -80,13 +88,40 @@ func (p *Proposal) merge(s *sides) {
 			continue
 		}
 		setFacts(v, c, SuggestAction(c))
-		p.class(v, s)
+		p.class(v, c, s)
 		p.row(*v, c, s, Planned)
 	}
 	for _, c := range s.source.Claims {
-		if !known[c.Key()] {
+		switch {
+		case known[c.Key()]:
+		case c.EphemeralOf != "":
+			p.temporary(c)
+		default:
 			p.add(c, s, New)
 			p.note("claim %s is new: it was added to the plan", c.Key())
+		}
+	}
+}
+
+// temporary shows the claim of an ephemeral volume.
+func (p *Proposal) temporary(c Claim) {
+	used := plan.Unknown
+	if c.UsedBytes > 0 {
+		used = wholeMi(c.UsedBytes)
+	}
+	p.Claims = append(p.Claims, Row{
+		Claim: c.Key(), Volume: c.Volume, Phase: c.Phase, Capacity: c.Capacity, Used: used, StorageClass: c.StorageClass, AccessModes: c.AccessModes,
+		VolumeMode: c.VolumeMode, Backend: c.Backend, Owner: c.Owner(), Supported: []string{string(plan.Skip)}, Action: string(plan.Skip),
+		Why: "temporary, not copied: pod " + c.EphemeralOf + " makes its own and takes it with it", MountedBy: mountedBy(c), State: Temporary,
+	})
+}
+
+// outside shows what is not in claims, and tells of what somebody may miss.
+func (p *Proposal) outside(s *sides) {
+	p.Outside = s.source.Outside
+	for _, o := range p.Outside {
+		if o.Class == OutsideData {
+			p.note("%s keeps data outside of claims (%s): %s", o.Workload, o.Says(), o.Verdict)
 		}
 	}
 }

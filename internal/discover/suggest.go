@@ -1,7 +1,9 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/internal/plan"
@@ -56,6 +58,51 @@ func SuggestClass(name string, source, destination []StorageClass) ClassChoice {
 	return ClassChoice{name, "", "no class of this name or provisioner on the destination, and no default: choose one"}
 }
 
+// oneNodeOnly are the drivers whose disks one node at a time can mount.
+func oneNodeOnly() []string {
+	return []string{
+		"ebs.csi.aws.com", "kubernetes.io/aws-ebs", "pd.csi.storage.gke.io", "kubernetes.io/gce-pd", "disk.csi.azure.com", "kubernetes.io/azure-disk",
+		"cinder.csi.openstack.org", "kubernetes.io/cinder", "rancher.io/local-path", "topolvm.io", "dobs.csi.digitalocean.com", "csi.hetzner.cloud",
+		"linodebs.csi.linode.com", "block.csi.vultr.com", "local.csi.openebs.io", "zfs.csi.openebs.io", "rbd.csi.ceph.com", "openshift-storage.rbd.csi.ceph.com",
+		"rook-ceph.rbd.csi.ceph.com",
+	}
+}
+
+// FitsModes says whether a class's driver can make file systems with these
+// access modes. A driver that is not known is believed.
+func (c StorageClass) FitsModes(modes []string) bool {
+	shared := slices.ContainsFunc(modes, func(m string) bool { return m == "ReadWriteMany" || m == "ReadOnlyMany" })
+	return !shared || !slices.Contains(oneNodeOnly(), c.Provisioner)
+}
+
+// SuggestClassFor suggests a class of the destination for one claim: that for
+// its class where it fits the claim's access modes, else the first that does,
+// the default class before others.
+func SuggestClassFor(c Claim, source, destination []StorageClass) ClassChoice {
+	choice := SuggestClass(c.StorageClass, source, destination)
+	there := Facts{StorageClasses: destination}
+	taken, ok := there.StorageClass(choice.Destination)
+	if !ok || c.VolumeMode == "Block" || taken.FitsModes(c.AccessModes) {
+		return choice
+	}
+	passed := fmt.Sprintf("%s makes volumes for one node, and this one is shared", taken.Name)
+	fitting := slices.DeleteFunc(slices.Clone(destination), func(o StorageClass) bool {
+		return !o.FitsModes(c.AccessModes) || o.Provisioner == noProvisioner
+	})
+	slices.SortStableFunc(fitting, func(a, b StorageClass) int { return cmp.Compare(rank(a), rank(b)) })
+	if len(fitting) == 0 {
+		return ClassChoice{c.StorageClass, "", passed + ", and no class makes others: choose one"}
+	}
+	return ClassChoice{c.StorageClass, fitting[0].Name, passed + "; " + fitting[0].Provisioner + " may do"}
+}
+
+func rank(c StorageClass) int {
+	if c.Default {
+		return 0
+	}
+	return 1
+}
+
 // ofProvisioner prefers the default class among those of a provisioner.
 func ofProvisioner(provisioner string, classes []StorageClass) (found StorageClass, ok bool) {
 	if provisioner == "" || provisioner == noProvisioner {
@@ -81,6 +128,8 @@ type ActionChoice struct {
 func SuggestAction(c Claim) ActionChoice {
 	only := func(why string) ActionChoice { return ActionChoice{[]plan.Action{plan.Skip}, "", why} }
 	switch {
+	case c.Terminating:
+		return only("it is being deleted")
 	case c.Phase == "Lost":
 		return only("its volume is lost: there is no data to copy")
 	case c.Phase != "Bound":
@@ -91,6 +140,8 @@ func SuggestAction(c Claim) ActionChoice {
 		return only("a hostPath volume: Velero's file-system backup refuses it")
 	case len(c.Running()) > 0:
 		return ActionChoice{[]plan.Action{plan.Copy, plan.Skip}, plan.Copy, "mounted by " + c.Running()[0].Pod}
+	case len(c.MountedBy) > 0 && !slices.ContainsFunc(c.MountedBy, func(m Mounter) bool { return !m.Finished() }):
+		return ActionChoice{[]plan.Action{plan.Copy, plan.Skip}, plan.Copy, fmt.Sprintf("used only by finished pods (%s): copied through a helper pod", c.MountedBy[0].Pod)}
 	case len(c.MountedBy) > 0:
 		return ActionChoice{[]plan.Action{plan.Copy, plan.Skip}, plan.Copy, fmt.Sprintf("mounted by %s (%s): copied through a helper pod", c.MountedBy[0].Pod, c.MountedBy[0].Phase)}
 	default:

@@ -81,17 +81,12 @@ func readOnly(l look) []Condition {
 		"write destination: {accessModes: [ReadWriteMany]} for it in the plan, and let the pods mount it read-only")
 }
 
-// accessFit knows the drivers whose disks one node at a time can mount.
+// accessFit finds shared volumes on classes whose disks one node at a time can
+// mount.
 func accessFit(l look) []Condition {
-	single := []string{
-		"ebs.csi.aws.com", "kubernetes.io/aws-ebs", "pd.csi.storage.gke.io", "kubernetes.io/gce-pd", "disk.csi.azure.com", "kubernetes.io/azure-disk",
-		"cinder.csi.openstack.org", "kubernetes.io/cinder", "rancher.io/local-path", "topolvm.io", "dobs.csi.digitalocean.com", "csi.hetzner.cloud",
-		"linodebs.csi.linode.com", "block.csi.vultr.com", "local.csi.openebs.io", "zfs.csi.openebs.io",
-	}
 	var names []string
 	for _, v := range l.planned {
-		shared := slices.ContainsFunc(v.modes(), func(m string) bool { return m == "ReadWriteMany" || m == "ReadOnlyMany" })
-		if v.known && shared && slices.Contains(single, v.class.Provisioner) {
+		if v.known && v.claim.VolumeMode != "Block" && !v.class.FitsModes(v.modes()) {
 			names = append(names, fmt.Sprintf("%s (%s by class %s of %s)", v.Claim, strings.Join(v.modes(), ", "), v.class.Name, v.class.Provisioner))
 		}
 	}

@@ -64,7 +64,7 @@ func jobsRunning(l look) []Condition {
 func outside(l look) []Condition {
 	var hostPaths, emptyDirs, system, scratch []string
 	for _, o := range l.src.Outside {
-		shown := fmt.Sprintf("%s (%s)", o.Workload, outsideName(o))
+		shown := fmt.Sprintf("%s (%s)", o.Workload, o.Says())
 		switch {
 		case o.Class == discover.OutsideSystem:
 			system = append(system, shown)
@@ -82,18 +82,6 @@ func outside(l look) []Condition {
 		found(Advisory, NodePaths, "NodesOwn", system, "files of the node itself that pods mount: %s: every node has its own", ""),
 		found(Advisory, ScratchVolumes, "GoesWithPod", scratch, "volumes that go with their pod: %s: they begin empty on the destination, as after any restart", ""),
 	)
-}
-
-// outsideName is what a volume is and where: hostPath /srv/a at /data.
-func outsideName(o discover.Outside) string {
-	said := strings.TrimSpace(o.Kind + " " + o.Path)
-	if o.Path == "" {
-		said = o.Kind + " " + o.Volume
-	}
-	if len(o.Mounts) > 0 {
-		said += " at " + strings.Join(o.Mounts, ", ")
-	}
-	return said
 }
 
 // builtin are the kinds whose controllers let their objects be scaled.
