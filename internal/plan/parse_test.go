@@ -183,32 +183,6 @@ func TestLoadRefusesWhatIsNoPlanFile(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(sound))
-	for _, seed := range []string{"", "a: &a [*a]", "? a\n: b", "- - -", "kind: MigrationPlan\nspec: {volumes: [{claim: a/b, verify: true}]}", "x: |\n  y\n", "\"", "<<: *a", "!!str a"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := Parse("fuzz.yaml", data)
-		if err != nil {
-			if _, ok := errors.AsType[*LoadError](err); !ok {
-				t.Fatalf("got %T, want a LoadError", err)
-			}
-			return
-		}
-		if _, problems := p.Validate(); len(problems) > 0 {
-			return
-		}
-		again, err := Parse("again.yaml", Marshal(p))
-		if err != nil {
-			t.Fatalf("what Marshal wrote does not parse: %v\n%s", err, Marshal(p))
-		}
-		if string(Marshal(again)) != string(Marshal(p)) {
-			t.Fatalf("a plan changed on its way through Marshal and Parse:\n%s\n%s", Marshal(p), Marshal(again))
-		}
-	})
-}
-
 func TestAFileFromWindowsHasTheSamePlaces(t *testing.T) {
 	file := byteOrderMark + strings.ReplaceAll(strings.Replace(sound, "action: copy", "acton: copy", 1), "\n", "\r\n")
 	_, err := Parse("p.yaml", []byte(file))

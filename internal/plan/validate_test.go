@@ -49,7 +49,7 @@ func TestValidateTellsWhatCannotBe(t *testing.T) {
 		"except in another namespace":    {"storageClasses:", "quiesce: {except: [Job/x/web]}\n  storageClasses:", `p.yaml:17:22: spec.quiesce.except[0]: Job/x/web: its namespace is not in spec.namespaces`},
 		"accepting without saying why":   {"storageClasses:", "accept: [{type: BarePods, object: '*'}]\n  storageClasses:", `p.yaml:17:12: spec.accept[0].why: is missing`},
 		"a duration that is none":        {"storageClasses:", "limits: {timeouts: {Prepare: soon}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "soon": want a duration such as 30m`},
-		"a downtime that is none": {"storageClasses:", "limits: {maxDowntime: 0s}\n  storageClasses:", `p.yaml:17:12: spec.limits.maxDowntime: "0s": want a duration such as 30m`},
+		"a downtime that is none":        {"storageClasses:", "limits: {maxDowntime: 0s}\n  storageClasses:", `p.yaml:17:12: spec.limits.maxDowntime: "0s": want a duration such as 30m`},
 		"a negative duration for a step": {"storageClasses:", "limits: {timeouts: {Prepare: -1m}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "-1m": want a duration`},
 	} {
 		t.Run(name, func(t *testing.T) {

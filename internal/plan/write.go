@@ -92,7 +92,7 @@ func (w *writer) choices(indent int, item reflect.Type, list Doc) {
 func (w *writer) entry(indent int, key string, v reflect.Value, comment string, lines bool) {
 	w.indent(indent)
 	w.b.WriteString(key + ":")
-	if isGroup(v.Type()) && !isNothing(v) || lines && v.Len() > 0 {
+	if v.Kind() == reflect.Struct || isGroup(v.Type()) && !isNothing(v) || lines && v.Len() > 0 {
 		w.b.WriteString(comment + "\n")
 		w.items(indent+2, v)
 		return
