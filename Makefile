@@ -95,6 +95,11 @@ e2e: build lab-up $(gotestsum) ## Run the tests on the lab; RUN=regexp selects s
 demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take it back
 	go run ./scripts/demo
 
+# For figures, not for CI: minutes the first time, when the clusters are filled.
+.PHONY: bench
+bench: build lab-build ## Measure mig on clusters of many teams, beside kubectl; SCALE=0.1 for smaller ones
+	go run ./scripts/bench -mig bin/mig -scale '$(or $(SCALE),1)'
+
 # Each phase tells its time; lab-build and lab-up are the first parts of e2e.
 .PHONY: ci
 ci: ## What every change must pass: format, lint, build, all tests
