@@ -112,7 +112,7 @@ func (d *door) lists(c *cluster.Cluster) error {
 
 func TestTheWaysIntoAnAPIServer(t *testing.T) {
 	d := newDoor(t)
-	for name, test := range map[string]func(*testing.T, *door){
+	for name, test := range map[string]func(*door){
 		"a helper's token that is revoked is renewed in the middle": renewedInTheMiddle,
 		"a token file that is written anew is read again":           rewrittenTokenFile,
 		"a static token that is refused is told as such":            refusedToken,
@@ -122,28 +122,28 @@ func TestTheWaysIntoAnAPIServer(t *testing.T) {
 		"by another name of the server":                             byAnotherName,
 		"without checking the server's certificate":                 unchecked,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, &door{Pair: d.Pair, t: t, source: d.source}) })
+		t.Run(name, func(t *testing.T) { test(&door{Pair: d.Pair, t: t, source: d.source}) })
 	}
 }
 
-func renewedInTheMiddle(t *testing.T, d *door) {
-	t.Parallel()
+func renewedInTheMiddle(d *door) {
+	d.t.Parallel()
 	first, account := d.token("first")
 	second, _ := d.token("second")
-	dir := t.TempDir()
+	dir := d.t.TempDir()
 	d.gives(dir, first)
 	c := d.enter(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: "client.authentication.k8s.io/v1", Command: os.Args[0], InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode,
 		Env: []clientcmdapi.ExecEnvVar{{Name: "MIG_TEST_LOGIN_HELPER", Value: dir}},
 	}})
-	if _, err := c.Version(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := c.Version(d.t.Context()); err != nil {
+		d.t.Fatal(err)
 	}
-	d.must(d.Source.Delete(t.Context(), account))
+	d.must(d.Source.Delete(d.t.Context(), account))
 	d.gives(dir, second)
 	d.untilRefused(first)
 	if err := d.lists(c); apierrors.IsUnauthorized(err) {
-		t.Errorf("the helper has another token now: %v", err)
+		d.t.Errorf("the helper has another token now: %v", err)
 	}
 	d.must(os.Remove(filepath.Join(dir, "answer")))
 	d.must(os.WriteFile(filepath.Join(dir, "says"), []byte("session expired: run idp login"), 0o600))
@@ -151,10 +151,10 @@ func renewedInTheMiddle(t *testing.T, d *door) {
 		APIVersion: "client.authentication.k8s.io/v1", Command: os.Args[0], InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 		InstallHint: "get it from idp.example.com", Env: []clientcmdapi.ExecEnvVar{{Name: "MIG_TEST_LOGIN_HELPER", Value: dir}},
 	}})
-	_, err := fresh.Version(t.Context())
+	_, err := fresh.Version(d.t.Context())
 	for _, want := range []string{os.Args[0], "session expired: run idp login", "get it from idp.example.com"} {
 		if err == nil || !strings.Contains(cluster.Plain(err), want) {
-			t.Errorf("got %v, want %q in it", err, want)
+			d.t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
 }
@@ -182,45 +182,45 @@ func (d *door) untilRefused(token string) {
 	}
 }
 
-func rewrittenTokenFile(t *testing.T, d *door) {
-	t.Parallel()
+func rewrittenTokenFile(d *door) {
+	d.t.Parallel()
 	first, account := d.token("file-first")
 	second, _ := d.token("file-second")
-	path := filepath.Join(t.TempDir(), "token")
+	path := filepath.Join(d.t.TempDir(), "token")
 	d.must(os.WriteFile(path, []byte(first+"\n"), 0o600))
 	c := d.enter(clientcmdapi.AuthInfo{TokenFile: path})
-	if _, err := c.Version(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := c.Version(d.t.Context()); err != nil {
+		d.t.Fatal(err)
 	}
-	d.must(d.Source.Delete(t.Context(), account))
+	d.must(d.Source.Delete(d.t.Context(), account))
 	d.untilRefused(first)
 	if err := d.lists(c); !apierrors.IsUnauthorized(err) {
-		t.Errorf("got %v, want a refusal: the file holds nothing better", err)
+		d.t.Errorf("got %v, want a refusal: the file holds nothing better", err)
 	}
 	d.must(os.WriteFile(path, []byte(second+"\n"), 0o600))
 	if err := d.lists(c); apierrors.IsUnauthorized(err) {
-		t.Errorf("the file has another token now: %v", err)
+		d.t.Errorf("the file has another token now: %v", err)
 	}
 }
 
-func refusedToken(t *testing.T, d *door) {
+func refusedToken(d *door) {
 	const token = "n0-such-t0ken"
 	err := d.lists(d.enter(clientcmdapi.AuthInfo{Token: token}))
 	if !cluster.IsDenied(err) || strings.Contains(err.Error(), token) {
-		t.Errorf("got %v, want a refusal that does not tell the token", err)
+		d.t.Errorf("got %v, want a refusal that does not tell the token", err)
 	}
 	ended := strings.Join([]string{"e30", "eyJleHAiOjE1NzcwODgwMDB9", "c2ln"}, ".") // {"exp":1577088000}
-	_, err = d.enter(clientcmdapi.AuthInfo{Token: ended}).Version(t.Context())
+	_, err = d.enter(clientcmdapi.AuthInfo{Token: ended}).Version(d.t.Context())
 	if want := "the kubeconfig's token expired on 2019-12-23 08:00 UTC"; err == nil || err.Error() != want || !cluster.IsDenied(err) {
-		t.Errorf("got %v, want %s", err, want)
+		d.t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func expiredCertificate(t *testing.T, d *door) {
-	certificate, key := pairUntil(t, time.Date(2024, 5, 6, 7, 8, 0, 0, time.UTC))
-	_, err := d.enter(clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}).Version(t.Context())
+func expiredCertificate(d *door) {
+	certificate, key := pairUntil(d.t, time.Date(2024, 5, 6, 7, 8, 0, 0, time.UTC))
+	_, err := d.enter(clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}).Version(d.t.Context())
 	if want := "the kubeconfig's client certificate expired on 2024-05-06 07:08 UTC"; err == nil || err.Error() != want || !cluster.IsDenied(err) {
-		t.Errorf("got %v, want %s", err, want)
+		d.t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -245,27 +245,27 @@ func pairUntil(t *testing.T, end time.Time) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-func asAnother(t *testing.T, d *door) {
+func asAnother(d *door) {
 	user := d.admin()
 	user.Impersonate = "jane"
 	err := d.lists(d.enter(user))
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"jane"`) {
-		t.Errorf("got %v, want jane refused", err)
+		d.t.Errorf("got %v, want jane refused", err)
 	}
 	user.ImpersonateGroups = []string{"readers"}
 	c := d.enter(user)
-	if err := c.List(t.Context(), &corev1.PodList{}, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-		t.Errorf("readers may read: %v", err)
+	if err := c.List(d.t.Context(), &corev1.PodList{}, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		d.t.Errorf("readers may read: %v", err)
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "x"}}
-	if err := c.Create(t.Context(), cm); !apierrors.IsForbidden(err) {
-		t.Errorf("got %v, want readers not to write", err)
+	if err := c.Create(d.t.Context(), cm); !apierrors.IsForbidden(err) {
+		d.t.Errorf("got %v, want readers not to write", err)
 	}
 }
 
 // throughAProxy tells that requests go through the proxy, with its password,
 // which no error repeats.
-func throughAProxy(t *testing.T, d *door) {
+func throughAProxy(d *door) {
 	const password = "pr0xy-passw0rd"
 	var tunnels atomic.Int32
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -282,7 +282,7 @@ func throughAProxy(t *testing.T, d *door) {
 		return d.enter(d.admin(), func(c *clientcmdapi.Cluster) { c.ProxyURL = proxyURL })
 	}
 	if err := d.lists(by("http://me:" + password + "@" + address)); err != nil || tunnels.Load() == 0 {
-		t.Errorf("got %v after %d tunnels, want the list through one", err, tunnels.Load())
+		d.t.Errorf("got %v after %d tunnels, want the list through one", err, tunnels.Load())
 	}
 	for name, c := range map[string]struct{ proxy, want string }{
 		"it wants a password":  {"http://" + address, "Proxy Authentication Required"},
@@ -290,7 +290,7 @@ func throughAProxy(t *testing.T, d *door) {
 	} {
 		err := d.lists(by(c.proxy))
 		if err == nil || !strings.Contains(cluster.Plain(err), c.want) || strings.Contains(err.Error(), password) {
-			t.Errorf("%s: got %v, want %s", name, err, c.want)
+			d.t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
 }
@@ -314,19 +314,19 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 
 // byAnotherName reaches the server by an address that its certificate does not
 // name.
-func byAnotherName(t *testing.T, d *door) {
+func byAnotherName(d *door) {
 	server, err := url.Parse(d.source.Server)
 	d.must(err)
 	server.Host = net.JoinHostPort("127.0.0.2", server.Port())
-	forward := forwardTo(t, d.source.Server, server.Host)
+	forward := forwardTo(d.t, d.source.Server, server.Host)
 	elsewhere := func(c *clientcmdapi.Cluster) { c.Server = "https://" + forward }
 	untrusted := x509.HostnameError{}
 	if err := d.lists(d.enter(d.admin(), elsewhere)); !errors.As(err, &untrusted) {
-		t.Errorf("got %v, want the certificate not to be of that name", err)
+		d.t.Errorf("got %v, want the certificate not to be of that name", err)
 	}
 	named := func(c *clientcmdapi.Cluster) { c.TLSServerName = "localhost" }
 	if err := d.lists(d.enter(d.admin(), elsewhere, named)); err != nil {
-		t.Error(err)
+		d.t.Error(err)
 	}
 }
 
@@ -360,14 +360,14 @@ func forwardTo(t *testing.T, server, address string) string {
 	return l.Addr().String()
 }
 
-func unchecked(t *testing.T, d *door) {
+func unchecked(d *door) {
 	nobodys := func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }
 	unknown := x509.UnknownAuthorityError{}
 	if err := d.lists(d.enter(d.admin(), nobodys)); !errors.As(err, &unknown) {
-		t.Errorf("got %v, want the certificate not to be trusted", err)
+		d.t.Errorf("got %v, want the certificate not to be trusted", err)
 	}
 	insecure := func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify = true }
 	if err := d.lists(d.enter(d.admin(), nobodys, insecure)); err != nil {
-		t.Errorf("the user wants it unchecked: %v", err)
+		d.t.Errorf("the user wants it unchecked: %v", err)
 	}
 }

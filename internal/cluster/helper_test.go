@@ -33,12 +33,12 @@ func beHelper(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 9
 	}
-	fmt.Fprintln(asked, os.Getenv("KUBERNETES_EXEC_INFO"))
+	_, _ = fmt.Fprintln(asked, os.Getenv("KUBERNETES_EXEC_INFO"))
 	if err := asked.Close(); err != nil {
 		return 9
 	}
 	says, _ := os.ReadFile(filepath.Join(dir, "says"))
-	os.Stderr.Write(says)
+	_, _ = os.Stderr.Write(says)
 	for { // it hangs as long as the test wants it to
 		if _, err := os.Stat(filepath.Join(dir, "hangs")); err != nil {
 			break
@@ -49,7 +49,7 @@ func beHelper(dir string) int {
 	if err != nil {
 		return 3
 	}
-	os.Stdout.Write(answer)
+	_, _ = os.Stdout.Write(answer)
 	return 0
 }
 

@@ -195,8 +195,7 @@ func TestAHelperThatGivesNoCredentialsIsNamedWithWhatItSays(t *testing.T) {
 				c.change(e)
 			}
 			err := version(t, g.by(t, e))
-			var login *LoginError
-			if !errors.As(err, &login) {
+			if _, ok := errors.AsType[*LoginError](err); !ok {
 				t.Fatalf("got %v, want a *LoginError", err)
 			}
 			for _, want := range []string{c.want, e.Command, "get it with: brew install helper"} {
