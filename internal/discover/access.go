@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+
 	"github.com/mig-cli/mig/internal/cluster"
 )
 
@@ -14,6 +16,7 @@ func greet(ctx context.Context, c *cluster.Cluster) Access {
 	a := Access{Credentials: mine.What, CredentialsUntil: mine.Until, Insecure: mine.Insecure}
 	ctx, cancel := context.WithTimeout(ctx, ReachTimeout)
 	defer cancel()
+	a.User = whoami(ctx, c)
 	asked := time.Now()
 	g, err := c.Greet(ctx)
 	if err != nil {
@@ -27,4 +30,13 @@ func greet(ctx context.Context, c *cluster.Cluster) Access {
 		a.Ahead = ahead.Round(time.Second)
 	}
 	return a
+}
+
+// whoami is who the cluster takes us for; empty where it does not say.
+func whoami(ctx context.Context, c *cluster.Cluster) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return ""
+	}
+	return review.Status.UserInfo.Username
 }

@@ -177,10 +177,10 @@ func setOf(c Claim, sets []statefulSet) string {
 
 func listClaims(ctx context.Context, c client.Client, namespaces []string) ([]Claim, error) {
 	out, err := inNamespaces(ctx, namespaces, func(c Claim) string { return c.Namespace },
-		func(ctx context.Context, opts ...client.ListOption) ([]Claim, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]Claim, metav1.ListMeta, error) {
 			var list corev1.PersistentVolumeClaimList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, claimOf), list.Continue, err
+			return each(list.Items, claimOf), list.ListMeta, err
 		})
 	return out, err
 }
@@ -215,13 +215,13 @@ func claimOf(pvc *corev1.PersistentVolumeClaim) Claim {
 // listVolumes lists all volumes of the cluster: they have no namespace to ask for.
 func listVolumes(ctx context.Context, c client.Client) (map[string]volume, error) {
 	out := map[string]volume{}
-	_, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]struct{}, string, error) {
+	_, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]struct{}, metav1.ListMeta, error) {
 		var list corev1.PersistentVolumeList
 		err := c.List(ctx, &list, opts...)
 		for i := range list.Items {
 			out[list.Items[i].Name] = volumeOf(&list.Items[i])
 		}
-		return nil, list.Continue, err
+		return nil, list.ListMeta, err
 	})
 	return out, err
 }
@@ -326,10 +326,10 @@ func backendOf(s corev1.PersistentVolumeSource) string {
 
 func listPods(ctx context.Context, c client.Client, namespaces []string) ([]mountingPod, error) {
 	return inNamespaces(ctx, namespaces, func(p mountingPod) string { return p.Namespace },
-		func(ctx context.Context, opts ...client.ListOption) ([]mountingPod, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]mountingPod, metav1.ListMeta, error) {
 			var list corev1.PodList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, podOf), list.Continue, err
+			return each(list.Items, podOf), list.ListMeta, err
 		})
 }
 
@@ -408,10 +408,10 @@ func wanted(replicas *int32) int32 {
 
 func listStatefulSets(ctx context.Context, c client.Client, namespaces []string) ([]statefulSet, error) {
 	return inNamespaces(ctx, namespaces, func(s statefulSet) string { return s.Namespace },
-		func(ctx context.Context, opts ...client.ListOption) ([]statefulSet, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]statefulSet, metav1.ListMeta, error) {
 			var list appsv1.StatefulSetList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, statefulSetOf), list.Continue, err
+			return each(list.Items, statefulSetOf), list.ListMeta, err
 		})
 }
 
@@ -433,21 +433,21 @@ func statefulSetOf(o *appsv1.StatefulSet) statefulSet {
 // workloadLists lists the other kinds, one function a kind.
 func workloadLists(c client.Client) []page[templated] {
 	return []page[templated]{
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list appsv1.DeploymentList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(o *appsv1.Deployment) templated {
 				w := withTemplate("Deployment", o, &o.Spec.Template.Spec)
 				w.Replicas, w.Paused = wanted(o.Spec.Replicas), o.Spec.Paused
 				return w
-			}), list.Continue, err
+			}), list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list appsv1.DaemonSetList
 			err := c.List(ctx, &list, opts...)
-			return each(list.Items, func(o *appsv1.DaemonSet) templated { return withTemplate("DaemonSet", o, &o.Spec.Template.Spec) }), list.Continue, err
+			return each(list.Items, func(o *appsv1.DaemonSet) templated { return withTemplate("DaemonSet", o, &o.Spec.Template.Spec) }), list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list appsv1.ReplicaSetList
 			err := c.List(ctx, &list, opts...)
 			sets := each(list.Items, func(o *appsv1.ReplicaSet) templated {
@@ -457,9 +457,9 @@ func workloadLists(c client.Client) []page[templated] {
 			})
 			// Those of Deployments are told by their Deployment.
 			sets = slices.DeleteFunc(sets, func(w templated) bool { return strings.HasPrefix(w.Controller, "Deployment/") })
-			return sets, list.Continue, err
+			return sets, list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list corev1.ReplicationControllerList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(o *corev1.ReplicationController) templated {
@@ -470,9 +470,9 @@ func workloadLists(c client.Client) []page[templated] {
 				w := withTemplate("ReplicationController", o, pod)
 				w.Replicas = wanted(o.Spec.Replicas)
 				return w
-			}), list.Continue, err
+			}), list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list batchv1.JobList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(o *batchv1.Job) templated {
@@ -482,25 +482,25 @@ func workloadLists(c client.Client) []page[templated] {
 				}
 				w.Active, w.Suspended = o.Status.Active, o.Spec.Suspend != nil && *o.Spec.Suspend
 				return w
-			}), list.Continue, err
+			}), list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list batchv1.CronJobList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(o *batchv1.CronJob) templated {
 				w := withTemplate("CronJob", o, &o.Spec.JobTemplate.Spec.Template.Spec)
 				w.Suspended = o.Spec.Suspend != nil && *o.Spec.Suspend
 				return w
-			}), list.Continue, err
+			}), list.ListMeta, err
 		},
-		func(ctx context.Context, opts ...client.ListOption) ([]templated, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]templated, metav1.ListMeta, error) {
 			var list autoscalingv1.HorizontalPodAutoscalerList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(o *autoscalingv1.HorizontalPodAutoscaler) templated {
 				w := withTemplate("HorizontalPodAutoscaler", o, nil)
 				w.Scales = o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name
 				return w
-			}), list.Continue, err
+			}), list.ListMeta, err
 		},
 	}
 }

@@ -57,6 +57,7 @@ type Facts struct {
 
 // Access is how we get to the cluster, and for how long.
 type Access struct {
+	User             string        `json:"user,omitempty"`        // who the cluster takes us for
 	Credentials      string        `json:"credentials,omitempty"` // client certificate, token; empty: another kind
 	CredentialsUntil time.Time     `json:"credentialsUntil,omitzero"`
 	CertificateUntil time.Time     `json:"certificateUntil,omitzero"` // of the API server

@@ -186,7 +186,7 @@ func findMigControllers(ctx context.Context, c client.Client, namespace string) 
 
 // unfinishedBackups are the backups that Velero still has to do or does.
 func unfinishedBackups(ctx context.Context, c client.Client, namespace string) ([]Work, error) {
-	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Work, string, error) {
+	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Work, metav1.ListMeta, error) {
 		var list velerov1.BackupList
 		err := c.List(ctx, &list, opts...)
 		return each(list.Items, func(b *velerov1.Backup) Work {
@@ -194,7 +194,7 @@ func unfinishedBackups(ctx context.Context, c client.Client, namespace string) (
 				return Work{}
 			}
 			return work("Backup", b, string(b.Status.Phase), b.Status.StartTimestamp)
-		}), list.Continue, err
+		}), list.ListMeta, err
 	}, client.InNamespace(namespace))
 	return unfinished(out, err)
 }
@@ -202,7 +202,7 @@ func unfinishedBackups(ctx context.Context, c client.Client, namespace string) (
 // unfinishedRestores are the restores that Velero still has to do or does: it
 // does one at a time.
 func unfinishedRestores(ctx context.Context, c client.Client, namespace string) ([]Work, error) {
-	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Work, string, error) {
+	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Work, metav1.ListMeta, error) {
 		var list velerov1.RestoreList
 		err := c.List(ctx, &list, opts...)
 		return each(list.Items, func(r *velerov1.Restore) Work {
@@ -210,7 +210,7 @@ func unfinishedRestores(ctx context.Context, c client.Client, namespace string) 
 				return Work{}
 			}
 			return work("Restore", r, string(r.Status.Phase), r.Status.StartTimestamp)
-		}), list.Continue, err
+		}), list.ListMeta, err
 	}, client.InNamespace(namespace))
 	return unfinished(out, err)
 }

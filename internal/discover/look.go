@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -266,10 +267,10 @@ func getNamespaces(ctx context.Context, c client.Client, names []string) ([]Name
 }
 
 func listNamespaces(ctx context.Context, c client.Client) ([]Namespace, error) {
-	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Namespace, string, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Namespace, metav1.ListMeta, error) {
 		var list corev1.NamespaceList
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, namespaceOf), list.Continue, err
+		return each(list.Items, namespaceOf), list.ListMeta, err
 	})
 }
 
@@ -288,10 +289,10 @@ func namespaceOf(ns *corev1.Namespace) Namespace {
 }
 
 func listStorageClasses(ctx context.Context, c client.Client) ([]StorageClass, error) {
-	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]StorageClass, string, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]StorageClass, metav1.ListMeta, error) {
 		var list storagev1.StorageClassList
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, storageClassOf), list.Continue, err
+		return each(list.Items, storageClassOf), list.ListMeta, err
 	})
 }
 

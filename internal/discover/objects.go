@@ -100,7 +100,7 @@ func objects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Ob
 
 // metadataPage lists the metadata of a kind.
 func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
-	return func(ctx context.Context, opts ...client.ListOption) ([]Object, string, error) {
+	return func(ctx context.Context, opts ...client.ListOption) ([]Object, metav1.ListMeta, error) {
 		list := metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := c.List(ctx, &list, opts...)
@@ -113,7 +113,7 @@ func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
 				out.Finalizers = o.Finalizers
 			}
 			return out
-		}), list.Continue, err
+		}), list.ListMeta, err
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -38,10 +39,10 @@ const recordKey = "plan.json"
 // listPlans are the plans of which the cluster has a record. One that cannot be
 // read is left to the commands that need it.
 func listPlans(ctx context.Context, c client.Client, namespace string) ([]OtherPlan, error) {
-	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]OtherPlan, string, error) {
+	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]OtherPlan, metav1.ListMeta, error) {
 		var list corev1.ConfigMapList
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, planOf), list.Continue, err
+		return each(list.Items, planOf), list.ListMeta, err
 	}, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: naming.Owner{}.Records(naming.RecordPlan)})
 	out = slices.DeleteFunc(out, func(p OtherPlan) bool { return p.UID == "" })
 	slices.SortFunc(out, func(a, b OtherPlan) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID)) })
@@ -63,10 +64,10 @@ func planOf(m *corev1.ConfigMap) OtherPlan {
 }
 
 func listNodes(ctx context.Context, c client.Client) ([]Node, error) {
-	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Node, string, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Node, metav1.ListMeta, error) {
 		var list corev1.NodeList
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, nodeOf), list.Continue, err
+		return each(list.Items, nodeOf), list.ListMeta, err
 	})
 }
 
@@ -81,10 +82,10 @@ func nodeOf(n *corev1.Node) Node {
 
 // listFreeVolumes are the volumes that are bound to no claim.
 func listFreeVolumes(ctx context.Context, c client.Client) ([]FreeVolume, error) {
-	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]FreeVolume, string, error) {
+	out, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]FreeVolume, metav1.ListMeta, error) {
 		var list corev1.PersistentVolumeList
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, freeVolumeOf), list.Continue, err
+		return each(list.Items, freeVolumeOf), list.ListMeta, err
 	})
 	return slices.DeleteFunc(out, func(v FreeVolume) bool { return v.Name == "" }), err
 }
@@ -113,12 +114,12 @@ func freeVolumeOf(pv *corev1.PersistentVolume) FreeVolume {
 
 func listQuotas(ctx context.Context, c client.Client, namespaces []string) ([]Quota, error) {
 	return inNamespaces(ctx, namespaces, func(q Quota) string { return q.Namespace },
-		func(ctx context.Context, opts ...client.ListOption) ([]Quota, string, error) {
+		func(ctx context.Context, opts ...client.ListOption) ([]Quota, metav1.ListMeta, error) {
 			var list corev1.ResourceQuotaList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(q *corev1.ResourceQuota) Quota {
 				return Quota{Namespace: q.Namespace, Name: q.Name, Hard: quantities(q.Spec.Hard), Used: quantities(q.Status.Used)}
-			}), list.Continue, err
+			}), list.ListMeta, err
 		})
 }
 
@@ -131,7 +132,7 @@ func quantities(l corev1.ResourceList) map[string]string {
 }
 
 func listCapacity(ctx context.Context, c client.Client) ([]Capacity, error) {
-	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Capacity, string, error) {
+	return all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]Capacity, metav1.ListMeta, error) {
 		var list storagev1.CSIStorageCapacityList
 		err := c.List(ctx, &list, opts...)
 		return each(list.Items, func(s *storagev1.CSIStorageCapacity) Capacity {
@@ -143,6 +144,6 @@ func listCapacity(ctx context.Context, c client.Client) ([]Capacity, error) {
 				out.Largest = s.MaximumVolumeSize.String()
 			}
 			return out
-		}), list.Continue, err
+		}), list.ListMeta, err
 	})
 }

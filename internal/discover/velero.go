@@ -206,7 +206,7 @@ func isPrivileged(pod *corev1.PodSpec) bool {
 
 func listAgentNodes(ctx context.Context, c client.Client, ds *appsv1.DaemonSet) ([]AgentNode, error) {
 	var out []AgentNode
-	_, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]struct{}, string, error) {
+	_, err := all(ctx, func(ctx context.Context, opts ...client.ListOption) ([]struct{}, metav1.ListMeta, error) {
 		var list corev1.PodList
 		err := c.List(ctx, &list, opts...)
 		for i := range list.Items {
@@ -214,7 +214,7 @@ func listAgentNodes(ctx context.Context, c client.Client, ds *appsv1.DaemonSet) 
 				out = append(out, AgentNode{Node: p.Spec.NodeName, Pod: p.Name, Ready: isReady(p)})
 			}
 		}
-		return nil, list.Continue, err
+		return nil, list.ListMeta, err
 	}, client.InNamespace(ds.Namespace))
 	slices.SortFunc(out, func(a, b AgentNode) int { return cmp.Compare(a.Node, b.Node) })
 	return out, err

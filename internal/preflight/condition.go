@@ -71,6 +71,7 @@ type look struct {
 	src  discover.SourceFacts
 	dst  discover.DestinationFacts
 
+	sides  []side                    // both, source first
 	claims map[string]discover.Claim // of the source, by namespace/name
 	copied []discover.Claim          // those of them whose data the plan copies
 
@@ -79,6 +80,7 @@ type look struct {
 
 func newLook(v plan.Valid, src discover.SourceFacts, dst discover.DestinationFacts) look {
 	l := look{plan: v, spec: v.Plan().Spec, src: src, dst: dst, claims: map[string]discover.Claim{}}
+	l.sides = []side{{"source", src.Facts}, {"destination", dst.Facts}}
 	for _, c := range src.Claims {
 		l.claims[c.Key()] = c
 	}

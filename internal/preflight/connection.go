@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mig-cli/mig/internal/discover"
@@ -56,7 +57,7 @@ func reachReason(r discover.Reach) string {
 }
 
 func reachable(kind, side string, f discover.Facts) Condition {
-	where := fmt.Sprintf("%s cluster (context %s, %s)", side, f.Context, f.Server)
+	where := strings.TrimSpace(fmt.Sprintf("%s cluster (context %s, %s)", side, f.Context, f.Server))
 	if f.Reach == discover.Reached {
 		return required(kind, fmt.Sprintf("%s runs Kubernetes %s", where, f.Version))
 	}
@@ -91,14 +92,13 @@ func distinct(l look) []Condition {
 
 // side is one of the two clusters with its name.
 type side struct {
-	name  string // source, destination
+	name  string // source, destination; cluster, where there is one alone
 	facts discover.Facts
 }
 
 // reached are the sides that answered.
 func (l look) reached() []side {
-	both := []side{{"source", l.src.Facts}, {"destination", l.dst.Facts}}
-	return slices.DeleteFunc(both, func(s side) bool { return s.facts.Reach != discover.Reached })
+	return slices.DeleteFunc(slices.Clone(l.sides), func(s side) bool { return s.facts.Reach != discover.Reached })
 }
 
 // credentials warns of such that end soon. Those that end within the first

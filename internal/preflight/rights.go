@@ -46,7 +46,7 @@ func granted(kind, side string, f discover.Facts) []Condition {
 	}
 	return []Condition{required(kind, "", problem{
 		reason: "RightsMissing", objects: names, message: fmt.Sprintf("on the %s (context %s) we may not: %s", side, f.Context, few(names)),
-		hint: "whoever rules the cluster can grant them with:\n" + Roles(missing),
+		hint: "whoever rules the cluster can grant them with:\n" + Manifest(missing, f),
 	})}
 }
 
@@ -67,6 +67,51 @@ func resourceOf(r discover.Right) string {
 		return r.Resource
 	}
 	return r.Resource + "/" + r.Subresource
+}
+
+// Manifest writes rights as manifests that are ready to be applied: roles, and
+// their bindings to whom the cluster takes us for. What is asked in a namespace
+// that is not there yet is granted in all: a Role cannot be made before its
+// namespace.
+func Manifest(rights []discover.Right, f discover.Facts) string {
+	rights = slices.Clone(rights)
+	for i, r := range rights {
+		if _, ok := f.Namespace(r.Namespace); !ok && r.Namespace != f.Velero.Namespace {
+			rights[i].Namespace = ""
+		}
+	}
+	docs := Roles(rights)
+	if f.Access.User != "" {
+		docs += bindings(rights, f.Access.User)
+	}
+	return docs
+}
+
+func bindings(rights []discover.Right, user string) string {
+	namespaces := make([]string, 0, len(rights))
+	for _, r := range rights {
+		namespaces = append(namespaces, r.Namespace)
+	}
+	slices.Sort(namespaces)
+	var b strings.Builder
+	for _, ns := range slices.Compact(namespaces) {
+		kind, metadata := "Cluster", "{name: mig}"
+		if ns != "" {
+			kind, metadata = "", fmt.Sprintf("{name: mig, namespace: %s}", ns)
+		}
+		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\nmetadata: %s\n", kind, metadata)
+		fmt.Fprintf(&b, "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %sRole, name: mig}\nsubjects:\n- %s\n", kind, subject(user))
+	}
+	return b.String()
+}
+
+// subject is a user as a binding names it.
+func subject(user string) string {
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		namespace, name, _ := strings.Cut(account, ":")
+		return fmt.Sprintf("{kind: ServiceAccount, namespace: %s, name: %s}", namespace, name)
+	}
+	return fmt.Sprintf("{kind: User, apiGroup: rbac.authorization.k8s.io, name: %q}", user)
 }
 
 // Roles writes rights as manifests: a ClusterRole for what is of the whole

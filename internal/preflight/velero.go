@@ -98,7 +98,14 @@ func lacksVelero(f discover.Facts) bool {
 // agentReady asks for node-agent where volumes are copied: without volumes a
 // migration needs none.
 func agentReady(l look, kind, side string, f discover.Facts) []Condition {
-	if f.Reach != discover.Reached || f.HasGap(discover.PartNodeAgent) || len(l.plan.Copied()) == 0 || lacksVelero(f) {
+	if len(l.plan.Copied()) == 0 {
+		return nil
+	}
+	return agentIsReady(kind, side, f)
+}
+
+func agentIsReady(kind, side string, f discover.Facts) []Condition {
+	if f.Reach != discover.Reached || f.HasGap(discover.PartNodeAgent) || lacksVelero(f) {
 		return nil
 	}
 	a, ns := f.Velero.NodeAgent, f.Velero.Namespace
@@ -297,19 +304,17 @@ func minorsApart(a, b string) (int, bool) {
 const oldestMajor, oldestMinor = 1, 17
 
 func tooOld(l look) []Condition {
-	var old []string
-	for _, side := range []struct {
-		name    string
-		version string
-	}{{"source", l.src.Velero.Server.Version}, {"destination", l.dst.Velero.Server.Version}} {
+	old := l.perSide(func(s side) string {
 		var major, minor int
-		if n, _ := fmt.Sscanf(side.version, "v%d.%d.", &major, &minor); n < 2 {
-			continue // not told by the image's tag
+		version := s.facts.Velero.Server.Version
+		if n, _ := fmt.Sscanf(version, "v%d.%d.", &major, &minor); n < 2 {
+			return "" // not told by the image's tag
 		}
 		if major < oldestMajor || (major == oldestMajor && minor < oldestMinor) {
-			old = append(old, fmt.Sprintf("%s (%s)", side.name, side.version))
+			return version
 		}
-	}
+		return ""
+	})
 	return found(Error, VeleroTooOld, "BelowOldest", old, fmt.Sprintf("Velero is older than v%d.%d, whose volume copies cannot be stopped: %%s", oldestMajor, oldestMinor), "upgrade Velero")
 }
 

@@ -173,11 +173,16 @@ func providerPlugins(l look) []Condition {
 // classMaps tells of ConfigMaps that change storage classes in every restore of
 // the destination. A run's own class is set after them; of two Velero takes none.
 func classMaps(l look) []Condition {
-	maps := l.dst.Velero.ClassMaps
-	if len(maps) > 1 {
-		return found(Error, ClassMapsOfOthers, "TwoClassMaps", maps, "more than one ConfigMap is labelled velero.io/change-storage-class on the destination: %s: Velero then restores no claim at all", "leave one of them the label")
+	var maps []string
+	for _, s := range l.sides {
+		if s.name != "source" { // they matter where something is restored
+			maps = append(maps, s.facts.Velero.ClassMaps...)
+		}
 	}
-	return found(Warn, ClassMapsOfOthers, "ClassMapFound", maps, "a ConfigMap changes storage classes in every restore of the destination: %s; it is left alone, the plan's classes are set after it", "")
+	if len(maps) > 1 {
+		return found(Error, ClassMapsOfOthers, "TwoClassMaps", maps, "more than one ConfigMap is labelled velero.io/change-storage-class where volumes are restored: %s: Velero then restores no claim at all", "leave one of them the label")
+	}
+	return found(Warn, ClassMapsOfOthers, "ClassMapFound", maps, "a ConfigMap changes storage classes in every restore of the cluster: %s; it is left alone, the plan's classes are set after it", "")
 }
 
 func migControllers(l look) []Condition {
@@ -217,10 +222,14 @@ func ordinal(n int) string {
 // agentPlaces: node-agent reads volumes through a directory of its node, for
 // which SELinux wants it privileged.
 func agentPlaces(l look) []Condition {
-	var blind, weak []string
 	if len(l.plan.Copied()) == 0 {
 		return nil
 	}
+	return agentMounts(l)
+}
+
+func agentMounts(l look) []Condition {
+	var blind, weak []string
 	for _, s := range l.withVelero() {
 		a := s.facts.Velero.NodeAgent
 		name := s.facts.Velero.Namespace + "/node-agent on the " + s.name
