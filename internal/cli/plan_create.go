@@ -129,7 +129,32 @@ func (o *planCreateOptions) validate() error {
 	case o.file == "-" && o.output != string(render.FormatTable):
 		return errors.New("-f - prints the plan and -o prints what was found: choose one")
 	}
-	return nil
+	return o.validateNames()
+}
+
+// validateNames finds what no plan could have, before clusters are asked for
+// minutes: its name, and namespaces that cannot be meant so.
+func (o *planCreateOptions) validateNames() error {
+	if len(o.namespaces) == 0 && o.name == "" {
+		return nil
+	}
+	p := plan.Plan{APIVersion: plan.APIVersion, Kind: plan.Kind, Metadata: plan.Metadata{Name: o.name, UID: "to-be-made"}}
+	p.Spec = plan.Spec{Source: o.source, Destination: o.destination, Namespaces: o.namespaces, Storage: plan.Storage{Location: "to-be-found"}}
+	if p.Metadata.Name == "" {
+		p.Metadata.Name = o.namespaces[0].Name
+	}
+	if len(p.Spec.Namespaces) == 0 {
+		p.Spec.Namespaces = []plan.Namespace{{Name: "to-be-found"}}
+	}
+	_, problems := p.Validate()
+	said := make([]string, 0, len(problems))
+	for _, problem := range problems {
+		said = append(said, problem.Message)
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(said, "\n"))
 }
 
 // kubeconfigs decides which paths stand in the plan: those of this command
