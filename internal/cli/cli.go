@@ -65,6 +65,7 @@ if you do not like the result.`,
 	cmd.AddCommand(
 		newPlanCommand(f),
 		newPVCommand(f),
+		newClusterCommand(f),
 		newExplainCommand(f, runExplain),
 		newStageCommand(f, runStage),
 		newMigrateCommand(f, runMigrate),
