@@ -62,18 +62,33 @@ type statefulSet struct {
 // applications lists claims, volumes, pods and workloads of the namespaces.
 func (l *look) applications(namespaces []string) *apps {
 	a := l.mounters(namespaces)
-	l.part(PartClaims, func(ctx context.Context) (err error) {
-		a.claims, err = listClaims(ctx, l.c.Client, namespaces)
-		return err
-	})
+	l.part(PartClaims, func(ctx context.Context) error { return l.claims(ctx, a, namespaces) })
 	return a
 }
 
-// mounters lists all of the applications but the claims.
+// claims lists the claims, and has their volumes looked at. Those of few
+// namespaces are asked for by their names, for the cluster's other volumes are
+// not theirs to wait for; else all are listed beside the claims. The error is
+// of the claims alone.
+func (l *look) claims(ctx context.Context, a *apps, namespaces []string) (err error) {
+	few := len(namespaces) <= fewNamespaces
+	if !few {
+		l.part(PartVolumes, func(ctx context.Context) (err error) { a.volumes, err = listVolumes(ctx, l.c.Client); return err })
+	}
+	a.claims, err = listClaims(ctx, l.c.Client, namespaces)
+	if few {
+		l.part(PartVolumes, func(ctx context.Context) (err error) {
+			a.volumes, err = getVolumes(ctx, l.c.Client, a.claims)
+			return err
+		})
+	}
+	return err
+}
+
+// mounters lists all of the applications but the claims and their volumes.
 func (l *look) mounters(namespaces []string) *apps {
 	a := &apps{workloads: make([][]templated, 7)}
 	c := l.c.Client
-	l.part(PartVolumes, func(ctx context.Context) (err error) { a.volumes, err = listVolumes(ctx, c); return err })
 	l.part(PartPods, func(ctx context.Context) (err error) { a.pods, err = listPods(ctx, c, namespaces); return err })
 	l.part(PartWorkloads, func(ctx context.Context) (err error) {
 		a.sets, err = listStatefulSets(ctx, c, namespaces)
@@ -210,6 +225,25 @@ func claimOf(pvc *corev1.PersistentVolumeClaim) Claim {
 		out.AccessModes = append(out.AccessModes, string(m))
 	}
 	return out
+}
+
+// mostByName is how many volumes are asked for by their names: more take longer
+// than the pages of most clusters.
+const mostByName = 10 * pageCost
+
+// getVolumes gets the volumes of the claims.
+func getVolumes(ctx context.Context, c client.Client, claims []Claim) (map[string]volume, error) {
+	names := each(claims, func(c *Claim) string { return c.Volume })
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if len(names) > mostByName {
+		return listVolumes(ctx, c)
+	}
+	found, err := getEach(ctx, c, names, func() *corev1.PersistentVolume { return &corev1.PersistentVolume{} })
+	out := make(map[string]volume, len(found))
+	for _, pv := range found {
+		out[pv.Name] = volumeOf(pv)
+	}
+	return out, err
 }
 
 // listVolumes lists all volumes of the cluster: they have no namespace to ask for.

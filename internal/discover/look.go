@@ -250,20 +250,10 @@ func (l *look) common(f *Facts, namespaces []string) {
 func getNamespaces(ctx context.Context, c client.Client, names []string) ([]Namespace, error) {
 	if len(names) > fewNamespaces {
 		found, err := listNamespaces(ctx, c)
-		return slices.DeleteFunc(found, func(n Namespace) bool { return !slices.Contains(names, n.Name) }), err
+		return inOrder(found, names, func(n Namespace) string { return n.Name }), err
 	}
-	var out []Namespace
-	for _, name := range names {
-		var ns corev1.Namespace
-		err := c.Get(ctx, client.ObjectKey{Name: name}, &ns)
-		if client.IgnoreNotFound(err) != nil {
-			return out, err
-		}
-		if err == nil {
-			out = append(out, namespaceOf(&ns))
-		}
-	}
-	return out, nil
+	found, err := getEach(ctx, c, names, func() *corev1.Namespace { return &corev1.Namespace{} })
+	return each(found, func(ns **corev1.Namespace) Namespace { return namespaceOf(*ns) }), err
 }
 
 func listNamespaces(ctx context.Context, c client.Client) ([]Namespace, error) {

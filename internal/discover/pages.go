@@ -106,6 +106,33 @@ func inEachNamespace[T any](ctx context.Context, namespaces []string, get page[T
 	return slices.Concat(found...), nil
 }
 
+// getEach gets the cluster-wide objects of some names, in their order, without
+// those that are not there. What was found is given also with an error.
+func getEach[O client.Object](ctx context.Context, c client.Client, names []string, empty func() O) ([]O, error) {
+	found, errs := make([]O, len(names)), make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(inParallel)
+	for i, name := range names {
+		group.Go(func() error {
+			found[i] = empty()
+			errs[i] = c.Get(ctx, client.ObjectKey{Name: name}, found[i])
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are told in the order of the names
+	var out []O
+	var first error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			out = append(out, found[i])
+		case first == nil:
+			first = client.IgnoreNotFound(err)
+		}
+	}
+	return out, first
+}
+
 // inOrder keeps what is in the namespaces, in their order.
 func inOrder[T any](items []T, namespaces []string, namespaceOf func(T) string) []T {
 	place := make(map[string]int, len(namespaces))

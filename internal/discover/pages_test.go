@@ -10,11 +10,16 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/plan"
 )
 
 func TestListsComeInPagesAndStartAgainWhenTheyExpire(t *testing.T) {
@@ -119,4 +124,38 @@ func namespacesOf(keys []string) []string {
 		out = append(out, namespaceIn(k))
 	}
 	return slices.Compact(out)
+}
+
+func TestFewNamespacesDoNotPayForTheOthers(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	funcs := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if (&client.ListOptions{}).ApplyOptions(opts).Namespace == "" {
+			mu.Lock()
+			asked[fmt.Sprintf("%T", list)] = true
+			mu.Unlock()
+		}
+		return c.List(ctx, list, opts...)
+	}}
+	src := cluster.Source{Cluster: newCluster(t, "src", funcs, namespace("shop"), namespace("other"),
+		claim("shop", "data", "gp2", "pv-1"), claim("other", "data", "gp2", "pv-2"), csiVolume("pv-1"), csiVolume("pv-2"))}
+	dst := cluster.Destination{Cluster: newCluster(t, "dst", interceptor.Funcs{})}
+	p, err := Propose(t.Context(), src, dst, Wish{Namespaces: []plan.Namespace{{Name: "shop"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Claims) != 1 || p.Claims[0].Backend != "csi" {
+		t.Errorf("got %+v, want the one claim with its volume", p.Claims)
+	}
+	for _, list := range []string{"*v1.NamespaceList", "*v1.PersistentVolumeList", "*v1.PersistentVolumeClaimList", "*v1.PodList"} {
+		if asked[list] {
+			t.Errorf("%s was asked for in all of the cluster", list)
+		}
+	}
+}
+
+func csiVolume(name string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}},
+	}}
 }

@@ -105,7 +105,7 @@ type sides struct {
 // *SameClusterError, *NoNamespaceError, *PartError where without the part no
 // plan can be made. What else could not be looked at is a note.
 func Propose(ctx context.Context, src cluster.Source, dst cluster.Destination, w Wish) (*Proposal, error) {
-	s, err := lookAround(ctx, src, dst)
+	s, err := lookAround(ctx, src, dst, w.Namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,9 @@ func (e *PartError) Error() string {
 
 func (e *PartError) Unwrap() error { return e.Err }
 
-// lookAround looks at what both clusters have for any plan.
-func lookAround(ctx context.Context, src cluster.Source, dst cluster.Destination) (*sides, error) {
+// lookAround looks at what both clusters have for any plan, and at the asked
+// namespaces of the source, or at all.
+func lookAround(ctx context.Context, src cluster.Source, dst cluster.Destination, asked []plan.Namespace) (*sides, error) {
 	s := &sides{source: SourceFacts{Facts: facts(src.Cluster)}, destination: facts(dst.Cluster)}
 	if err := reachBoth(ctx, src, dst, s); err != nil {
 		return nil, err
@@ -160,6 +161,10 @@ func lookAround(ctx context.Context, src cluster.Source, dst cluster.Destination
 	here, there := newLook(ctx, src.Cluster), newLook(ctx, dst.Cluster)
 	here.around(&s.source.Facts)
 	there.around(&s.destination)
+	here.part(PartNamespaces, func(ctx context.Context) (err error) {
+		s.source.Namespaces, err = askedNamespaces(ctx, src, asked)
+		return err
+	})
 	s.source.Gaps, s.destination.Gaps = here.wait(), there.wait()
 	if uid := s.source.UID; uid != "" && uid == s.destination.UID {
 		return nil, &SameClusterError{Source: src.Access.Context, Destination: dst.Access.Context, UID: uid}
@@ -185,13 +190,22 @@ func reachBoth(ctx context.Context, src cluster.Source, dst cluster.Destination,
 	return here
 }
 
+// askedNamespaces gives those of the asked namespaces that there are, or all where
+// none is asked for.
+func askedNamespaces(ctx context.Context, src cluster.Source, asked []plan.Namespace) ([]Namespace, error) {
+	if len(asked) == 0 {
+		return listNamespaces(ctx, src.Client)
+	}
+	return getNamespaces(ctx, src.Client, namesOf(asked))
+}
+
+func namesOf(namespaces []plan.Namespace) []string {
+	return each(namespaces, func(n *plan.Namespace) string { return n.Name })
+}
+
 // around asks what any plan needs to know.
 func (l *look) around(f *Facts) {
 	l.part(PartIdentity, func(ctx context.Context) (err error) { f.UID, err = l.c.UID(ctx); return err })
-	l.part(PartNamespaces, func(ctx context.Context) (err error) {
-		f.Namespaces, err = listNamespaces(ctx, l.c.Client)
-		return err
-	})
 	l.part(PartStorageClasses, func(ctx context.Context) (err error) {
 		f.StorageClasses, err = listStorageClasses(ctx, l.c.Client)
 		return err
@@ -205,14 +219,9 @@ func (l *look) around(f *Facts) {
 // lookAtClaims lists the applications of the namespaces. Claims that cannot be
 // listed are an error: a plan without them would leave data behind.
 func lookAtClaims(ctx context.Context, src cluster.Source, s *sides, namespaces []plan.Namespace) error {
-	names := make([]string, 0, len(namespaces))
-	for _, n := range namespaces {
-		names = append(names, n.Name)
-	}
 	l := newLook(ctx, src.Cluster)
-	apps := l.mounters(names)
-	var claimsErr error
-	apps.claims, claimsErr = listClaims(ctx, src.Client, names)
+	apps := l.mounters(namesOf(namespaces))
+	claimsErr := l.claims(ctx, apps, namesOf(namespaces))
 	s.source.Gaps = append(s.source.Gaps, l.wait()...)
 	if claimsErr != nil {
 		return &PartError{
@@ -263,7 +272,8 @@ func (p *Proposal) namespaces(ctx context.Context, src cluster.Source, s *sides,
 		}
 	}
 	if len(missing) > 0 {
-		return nil, &NoNamespaceError{Context: src.Access.Context, Names: missing, Near: ownNames(s.source.Namespaces, src.VeleroNamespace)}
+		known, _ := listNamespaces(ctx, src.Client) // for the message alone
+		return nil, &NoNamespaceError{Context: src.Access.Context, Names: missing, Near: ownNames(known, src.VeleroNamespace)}
 	}
 	return asked, nil
 }

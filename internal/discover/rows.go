@@ -46,7 +46,7 @@ const (
 // the plan, facts are brought up to date, what the user chose stays as it is,
 // and claims that vanished are pointed out, not removed. Errors as of Propose.
 func Refresh(ctx context.Context, src cluster.Source, dst cluster.Destination, p *plan.Plan) (*Proposal, error) {
-	s, err := lookAround(ctx, src, dst)
+	s, err := lookAround(ctx, src, dst, p.Spec.Namespaces)
 	if err != nil {
 		return nil, err
 	}
