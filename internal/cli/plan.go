@@ -21,6 +21,7 @@ Without it the only plan in the working directory is meant.`,
 		newPlanCreateCommand(f, runPlanCreate),
 		newPlanValidateCommand(f, runPlanValidate),
 		newPlanShowCommand(f, runPlanShow),
+		newPlanListCommand(f, runPlanList),
 		newPlanSchemaCommand(f),
 	)
 	return group(cmd)

@@ -164,15 +164,9 @@ func FindIn(dir, arg string) (string, error) {
 }
 
 func findOnly(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
+	found, err := planFiles(dir)
 	if err != nil {
-		return "", &LoadError{File: shown(dir), Err: err}
-	}
-	var found []string
-	for _, e := range entries {
-		if e.Type().IsRegular() && isYAML(e.Name()) && isPlanFile(filepath.Join(dir, e.Name())) {
-			found = append(found, e.Name())
-		}
+		return "", err
 	}
 	if len(found) != 1 {
 		return "", &FindError{Dir: shown(dir), Found: found}
@@ -206,4 +200,50 @@ func shown(dir string) string {
 		return abs
 	}
 	return dir
+}
+
+// Listed is a plan file of a directory.
+type Listed struct {
+	File string
+	Plan *Plan      // nil where it cannot be read
+	Err  *LoadError // what is wrong with it
+}
+
+// FilesIn are the plan files of a directory by their names, also those with
+// mistakes. Errors: *LoadError.
+func FilesIn(dir string) ([]Listed, error) {
+	names, err := planFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Listed, 0, len(names))
+	for _, name := range names {
+		l := Listed{File: name}
+		p, err := Load(filepath.Join(dir, name))
+		if err == nil {
+			l.Plan = p
+			if _, problems := p.Validate(); len(problems) > 0 {
+				err = &LoadError{File: name, Problems: problems}
+			}
+		}
+		if loadErr, ok := errors.AsType[*LoadError](err); ok {
+			l.Err = loadErr
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func planFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, &LoadError{File: shown(dir), Err: err}
+	}
+	var found []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && isYAML(e.Name()) && isPlanFile(filepath.Join(dir, e.Name())) {
+			found = append(found, e.Name())
+		}
+	}
+	return found, nil
 }
