@@ -114,7 +114,7 @@ func (Cluster) docs() map[string]Doc {
 		"context": {Brief: "of the kubeconfig", Comment: true, Required: true},
 		"kubeconfig": {
 			Brief: "a path; without it kubectl's rules (KUBECONFIG, then the home file)", Comment: true,
-			More: "Relative to the working directory. Needed where both clusters have their own file, whose contexts may then have the same name.",
+			More: "Relative to the plan's file. Needed where both clusters have their own file, whose contexts may then have the same name.",
 		},
 		"veleroNamespace": {Brief: "where Velero is", Form: FormLabel, Default: DefaultVeleroNamespace},
 	}
