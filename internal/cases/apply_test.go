@@ -73,7 +73,7 @@ func (a *applying) create(o *unstructured.Unstructured) bool {
 	}))
 	switch {
 	case !there:
-		a.p.t.Cleanup(func() { a.p.takeAway(a.c, o) })
+		a.p.cleared(a.c, o)
 	case o.GetNamespace() == labtest.VeleroNamespace:
 		a.replace(o)
 	case o.GetKind() != "Namespace" && o.GetName() != "default":
@@ -185,9 +185,9 @@ func (a *applying) realProvisioner(o *unstructured.Unstructured) {
 	}
 }
 
-// cleared waits until namespaces are gone, for the next scenario may have some
+// allGone waits until namespaces are gone, for the next scenario may have some
 // of the same names.
-func (p *place) cleared(c *cluster.Cluster, namespaces []string) {
+func (p *place) allGone(c *cluster.Cluster, namespaces []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), patience)
 	defer cancel()
 	if err := labtest.RemoveNamespaces(ctx, c, namespaces...); err != nil {

@@ -312,7 +312,7 @@ func (h *handed) kubeconfigs(p *place) {
 // says, what is to be deleted again, whose uids are to be those of real ones.
 func (p *place) apply(c *cluster.Cluster, objects []*unstructured.Unstructured) {
 	p.t.Helper()
-	p.t.Cleanup(func() { p.cleared(c, namesOf(objects, "Namespace")) }) // when all else is taken away
+	p.t.Cleanup(func() { p.allGone(c, namesOf(objects, "Namespace")) }) // when all else is taken away
 	a := &applying{p: p, c: c}
 	// A volume that names its claim's uid can only be made after the claim.
 	late := func(o *unstructured.Unstructured) bool { return o.GetKind() == "PersistentVolume" && hasMadeUpUID(o) }

@@ -105,3 +105,16 @@ func namespacesNeed(label string, names ...string) []client.Object {
 	}
 	return []client.Object{policy, binding}
 }
+
+func TestWhatDiffersInANamespaceThatIsThereAlreadyIsTold(t *testing.T) {
+	p := open(t, scenario{"A04", "namespace-state", api})
+	const enforce = "pod-security.kubernetes.io/enforce"
+	here := namespace("smithy", "guild", "iron", enforce, "baseline")
+	here.Annotations = map[string]string{"town.example/elder": "weyland"}
+	p.given(p.src(), here, deployment("smithy", "anvil"))
+	p.given(p.dst(), namespace("smithy", "guild", "gold"))
+	p.planned("smithy")
+	v := p.validated()
+	p.wantFound(v, "NamespaceDiffers", "smithy", "guild", enforce, "town.example/elder")
+	p.wantReady(v)
+}

@@ -30,6 +30,8 @@ type place struct {
 	lab *labtest.Lab
 	mig string
 	dir string
+
+	emptied map[string]bool // namespaces that go with all that is in them
 }
 
 // open makes a place on the bed that a case needs.
@@ -47,7 +49,7 @@ func open(t *testing.T, s scenario) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &place{t: t, lab: lab, mig: mig, dir: t.TempDir()}
+	return &place{t: t, lab: lab, mig: mig, dir: t.TempDir(), emptied: map[string]bool{}}
 }
 
 func (p *place) src() *cluster.Cluster { return p.lab.Source.Cluster }
@@ -68,13 +70,29 @@ func (p *place) given(c *cluster.Cluster, objects ...client.Object) {
 		if err := c.Create(p.t.Context(), o); err != nil {
 			p.t.Fatalf("%s: %T %s/%s: %v", c.Access.Context, o, o.GetNamespace(), o.GetName(), err)
 		}
-		p.t.Cleanup(func() { p.takeAway(c, o) })
+		p.cleared(c, o)
 	}
 	for _, o := range objects {
 		if ns, ok := o.(*corev1.Namespace); ok {
 			p.must(settled(p.t.Context(), c, ns.Name))
 		}
 	}
+}
+
+// cleared sees to it that an object is taken away at the end, be it with its
+// namespace.
+func (p *place) cleared(c *cluster.Cluster, o client.Object) {
+	if isNamespace(o) {
+		p.emptied[c.Access.Context+"/"+o.GetName()] = true
+	}
+	if len(o.GetFinalizers()) > 0 || !p.emptied[c.Access.Context+"/"+o.GetNamespace()] {
+		p.t.Cleanup(func() { p.takeAway(c, o) })
+	}
+}
+
+func isNamespace(o client.Object) bool {
+	_, typed := o.(*corev1.Namespace)
+	return typed || o.GetObjectKind().GroupVersionKind().Kind == "Namespace"
 }
 
 // takeAway deletes an object, with whatever finalizers it has.
