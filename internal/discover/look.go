@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -209,12 +210,22 @@ func (l *look) ask(gap Gap, ask func(context.Context) error) {
 		if err == nil {
 			return nil
 		}
-		gap.Denied, gap.Error, gap.Objects = cluster.IsDenied(err), cluster.Plain(err), downAPIs(err)
+		gap.Denied, gap.Error, gap.Objects = cluster.IsDenied(err), inWords(err), downAPIs(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.gaps = append(l.gaps, gap)
 		return nil
 	})
+}
+
+// inWords is an error's text for a person. What client-go says of an answer
+// that is a page, and not Kubernetes', has no type of its own.
+func inWords(err error) string {
+	said := cluster.Plain(err)
+	if rest, ok := strings.CutPrefix(said, "serializer for "); ok {
+		return "the answer is not Kubernetes', but " + strings.TrimSuffix(rest, " doesn't exist") + ": something between us and the cluster answered"
+	}
+	return said
 }
 
 // wait ends the look; the gaps come in the order of their names, whoever was first.

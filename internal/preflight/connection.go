@@ -77,7 +77,7 @@ func distinct(l look) []Condition {
 		return []Condition{required(ClustersDistinct, "", problem{
 			status: Unknown, reason: "IdentityUnknown", objects: contexts,
 			message: "the uid of the namespace kube-system, by which clusters are told apart, cannot be read on both",
-			hint:    "grant get on the namespace kube-system on both clusters",
+			hint:    "grant get on the namespace kube-system on both clusters, or run the same command again if a cluster is unwell",
 		})}
 	}
 	if s == d {

@@ -55,14 +55,21 @@ func gaps(side string, f discover.Facts) []Condition {
 	}
 	var out []Condition
 	for _, r := range []reason{denied, failed, objects, optional} {
-		hint := ""
-		if r == optional {
-			hint = "the checks that need it were left out"
-		}
+		hint := map[reason]string{
+			denied:   "ask for the rights that are told by " + rightsOf(side),
+			failed:   "see whether it passes by itself: run the same command again; if not, ask whoever rules the cluster",
+			objects:  "look there yourself: what a restore would meet is not wholly known",
+			optional: "the checks that need it were left out",
+		}[r]
 		out = append(out, found(r.category, r.kind, r.reason, slices.Compact(parts[r]),
 			"cannot be looked at: %s (context "+escaped(f.Context)+"): "+escaped(firstOf(errors[r])), hint)...)
 	}
 	return out
+}
+
+// rightsOf is the condition of a side's rights.
+func rightsOf(side string) string {
+	return map[string]string{"source": SourceRights, "destination": DestinationRights, "cluster": SourceRights + " or " + DestinationRights}[side]
 }
 
 // apisDown names the APIs that do not answer. The cluster holds their objects

@@ -29,6 +29,7 @@ func granted(kind, side string, f discover.Facts) []Condition {
 	if f.HasGap(discover.PartRights) {
 		return []Condition{required(kind, "", problem{
 			status: Unknown, reason: "RightsUnknown", message: fmt.Sprintf("the %s does not say what we may do", side), objects: []string{f.Context},
+			hint: "see for yourself with: kubectl --context " + f.Context + " auth can-i --list",
 		})}
 	}
 	var missing []discover.Right
