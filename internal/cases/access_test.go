@@ -3,16 +3,19 @@
 package cases
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/labtest"
 )
 
 // config is a kubeconfig with one context, whose server never answers.
@@ -136,6 +139,36 @@ func TestMissingRightsAreToldAllAtOnceAndTheRoleThatIsPrintedIsEnough(t *testing
 	p.grant(p.src(), v.of("SourceRightsGranted")[0].Hint)
 	p.grant(p.dst(), v.of("DestinationRightsGranted")[0].Hint)
 	as.wantReady(as.validated())
+}
+
+func TestAStoreThatOneSideTrustsAndTheOtherDoesNotIsNamed(t *testing.T) {
+	p := open(t, scenario{"M08", "cluster-access", api})
+	p.given(p.src(), namespace("bank"), configMap("bank", "vault"))
+	p.trusts(p.src(), []byte("-----BEGIN CERTIFICATE-----\nbm9ib2R5\n-----END CERTIFICATE-----\n"))
+	p.planned("bank")
+	v := p.validated()
+	p.wantBlocked(v, "StorageTrustDiffers", "velero/default", "destination")
+}
+
+// trusts gives the storage location an authority until the test ends.
+func (p *place) trusts(c *cluster.Cluster, authority []byte) {
+	p.t.Helper()
+	set := func(ctx context.Context, authority []byte) error {
+		location := &velerov1.BackupStorageLocation{ObjectMeta: in(labtest.VeleroNamespace, "default")}
+		err := c.Get(ctx, client.ObjectKeyFromObject(location), location)
+		if err != nil {
+			return err
+		}
+		before := location.DeepCopy()
+		location.Spec.ObjectStorage.CACert = authority
+		return c.Patch(ctx, location, client.MergeFrom(before))
+	}
+	p.must(set(p.t.Context(), authority))
+	p.t.Cleanup(func() {
+		if err := set(context.WithoutCancel(p.t.Context()), nil); err != nil {
+			p.t.Error(err)
+		}
+	})
 }
 
 // onlyReads lets a user see everything and change nothing.

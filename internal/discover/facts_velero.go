@@ -105,6 +105,8 @@ type Location struct {
 	// ValidatedEvery is how often Velero looks at it; 0: as the server was told, a minute by default.
 	ValidatedEvery *time.Duration    `json:"validatedEvery,omitempty"`
 	Secret         *CredentialSecret `json:"secret,omitempty"` // nil: none is named, or it could not be read
+	// Authority: the location says whose certificates to trust, beside those that the system trusts.
+	Authority bool `json:"authority,omitempty"`
 }
 
 // CredentialSecret is the Secret with the credentials of a location, without

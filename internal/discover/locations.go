@@ -37,6 +37,7 @@ func locationOf(l *velerov1.BackupStorageLocation) Location {
 	}
 	if l.Spec.ObjectStorage != nil {
 		out.Bucket, out.Prefix = l.Spec.ObjectStorage.Bucket, l.Spec.ObjectStorage.Prefix
+		out.Authority = len(l.Spec.ObjectStorage.CACert) > 0 || l.Spec.ObjectStorage.CACertRef != nil
 	}
 	if t := l.Status.LastValidationTime; t != nil {
 		out.LastValidated = t.UTC()

@@ -190,6 +190,14 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) { w.dst.Velero.Locations[0].Prefix = "" },
 			finding{StorageShared, False, "LocationsDiffer", "default", "nothing would arrive", blocks},
 		},
+		"a store whose authority the destination is not told": {
+			func(w *world) { w.src.Velero.Locations[0].Authority = true },
+			finding{StorageTrustDiffers, True, "AuthorityMissing", "velero/default", "velero/default (of the destination, context dst) is not told", blocks},
+		},
+		"a store whose authority the source is not told": {
+			func(w *world) { w.dst.Velero.Locations[0].Authority = true },
+			finding{StorageTrustDiffers, True, "AuthorityMissing", "velero/default", "(of the source, context src) is not told", blocks},
+		},
 		"a source that may only read": {
 			func(w *world) { w.src.Velero.Locations[0].AccessMode = "ReadOnly" },
 			finding{SourceStorageReadOnly, True, "ReadOnly", "default", "refuses to back up", blocks},

@@ -320,6 +320,10 @@ func locationCases() []realCase {
 			"another prefix", changed(func(l *velerov1.BackupStorageLocation) { l.Spec.ObjectStorage.Prefix = "q" }),
 			want{StorageShared, "default", "aws bucket b prefix q region r on the destination", blocks},
 		},
+		{
+			"a store that only one side trusts", changed(func(l *velerov1.BackupStorageLocation) { l.Spec.ObjectStorage.CACert = []byte("x") }),
+			want{StorageTrustDiffers, "VELERO/default", "(of the source, ", blocks},
+		},
 		{"a source that may only read", func(b *bed) {
 			change(b, b.src, locationOn(b.src.Cluster), func(l *velerov1.BackupStorageLocation) { l.Spec.AccessMode = "ReadOnly" })
 		}, want{SourceStorageReadOnly, "default", "refuses to back up", blocks}},

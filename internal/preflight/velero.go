@@ -32,6 +32,7 @@ const (
 	OADPManaged                 = "OADPManaged"                 // changes belong into its DataProtectionApplication
 	BackupsExpireSoon           = "BackupsExpireSoon"           // a run that is taken up later would find none
 	StorageCredentialsBroken    = "StorageCredentialsBroken"    // the Secret of a location is missing, empty or no such thing
+	StorageTrustDiffers         = "StorageTrustDiffers"         // one side trusts the store's certificate and the other may not
 	StorageNotWatched           = "StorageNotWatched"           // Velero was told not to look whether it is there
 	ProviderPluginMissing       = "ProviderPluginMissing"       // Velero cannot speak to the object store
 	ClassMapsOfOthers           = "ClassMapsOfOthers"           // somebody else changes storage classes in every restore
@@ -54,7 +55,7 @@ func veleroChecks() []check {
 		func(l look) []Condition {
 			return storageAvailable(l, DestinationStorageAvailable, "destination", l.dst.Facts)
 		},
-		storageShared, storageWatched, storageCredentials, providerPlugins, accessModes, passwordShared,
+		storageShared, storageTrust, storageWatched, storageCredentials, providerPlugins, accessModes, passwordShared,
 		versions, tooOld, untested, versionUnknown, agentVersions, features, uploader, restoreOnly, oadp, expiry,
 		classMaps, migControllers, busy, agentPlaces, agentEverywhere,
 	}

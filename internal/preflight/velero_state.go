@@ -141,6 +141,27 @@ func storageWatched(l look) []Condition {
 	return found(Advisory, StorageNotWatched, "ValidationOff", blind, "Velero does not look whether the storage location is still there (validationFrequency: 0s): %s", "")
 }
 
+// storageTrust finds a store whose certificate only one side is told to trust:
+// Velero's plugin may trust it there by other means and call the location
+// Available, and the volumes' repository does not.
+func storageTrust(l look) []Condition {
+	s, d, ok := bothLocations(l)
+	if !ok || s.Authority == d.Authority {
+		return nil
+	}
+	lacks, has, location := l.sides[1], l.sides[0], d
+	if d.Authority {
+		lacks, has, location = has, lacks, s
+	}
+	if location.Config["insecureSkipTLSVerify"] == "true" {
+		return nil
+	}
+	name := lacks.facts.Velero.Namespace + "/" + location.Name
+	return risk(StorageTrustDiffers, "AuthorityMissing", []string{fmt.Sprintf("%s (of the %s, context %s)", name, lacks.name, lacks.facts.Context)},
+		fmt.Sprintf("BackupStorageLocation %%s is not told which certificate authority to trust, and the %s's is: volumes may not be copied where the store's certificate is not trusted", has.name),
+		fmt.Sprintf("set spec.objectStorage.caCert there, as on context %s", has.facts.Context))
+}
+
 func storageCredentials(l look) []Condition {
 	broken := l.perSide(func(s side) string {
 		at, ok := s.facts.Velero.Location(l.spec.Storage.Location)
