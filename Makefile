@@ -85,11 +85,21 @@ race: $(gotestsum) ## Run the tests of the packages without clients under the ra
 	CGO_ENABLED=1 $(gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $$packages
 
 # What is tested and shown is what `build` made.
-e2e demo: export MIG := $(CURDIR)/bin/mig
+e2e demo cases: export MIG := $(CURDIR)/bin/mig
 
 .PHONY: e2e
 e2e: build lab-up $(gotestsum) ## Run the tests on the lab; RUN=regexp selects some
 	$(gotestsum) --format testname -- -tags e2e -p 1 -count 1 -timeout 45m -run '$(RUN)' $(e2e_packages)
+
+# What the cases are run on: nothing, two API servers, and the lab, without and with what only real nodes have.
+NEEDS ?= cli api velero node
+
+.PHONY: cases
+cases: build lab-build ## Run the cases; NEEDS="cli api" leaves the lab out, RUN=regexp selects, MIG_CASES=dir adds those in it
+	$(if $(filter velero node,$(NEEDS)),$(MAKE) lab-up)
+	go test -c -tags e2e,cases -o bin/cases.test ./internal/cases
+	cd internal/cases && MIG_NEEDS='$(NEEDS)' MIG_CASES='$(abspath $(MIG_CASES))' \
+		$(CURDIR)/bin/cases.test -test.timeout 4h -test.run '$(RUN)' $(if $(MIG_CASES),-test.v)
 
 .PHONY: demo
 demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take it back

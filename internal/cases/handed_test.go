@@ -129,6 +129,7 @@ func (h *handed) test(t *testing.T) {
 	if h.needs == cli {
 		h.kubeconfigs(p)
 	} else {
+		h.clear(p)
 		h.give(p)
 		if expected.user != "" {
 			p.asUser(expected.user)
@@ -143,6 +144,36 @@ func (h *handed) test(t *testing.T) {
 		t.Skip("nothing is expected of it here: judge it by its output")
 	}
 	expected.want(p, h)
+}
+
+// clear sees to it that on the lab nothing is left of what its commands made,
+// now and at the end.
+func (h *handed) clear(p *place) {
+	p.t.Helper()
+	if h.needs == api {
+		return
+	}
+	var namespaces []string
+	for _, m := range regexp.MustCompile(`--namespaces (\S+)`).FindAllStringSubmatch(strings.Join(h.commands, "\n"), -1) {
+		namespaces = append(namespaces, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ':' })...)
+	}
+	clear := func(ctx context.Context) error {
+		for _, c := range p.lab.Both() {
+			if err := labtest.RemoveNamespaces(ctx, c, namespaces...); err != nil {
+				return err
+			}
+		}
+		if len(namespaces) == 0 {
+			return nil
+		}
+		return p.lab.ForgetPlan(ctx, namespaces[0])
+	}
+	p.must(clear(p.t.Context()))
+	p.t.Cleanup(func() {
+		if err := clear(context.WithoutCancel(p.t.Context())); err != nil {
+			p.t.Errorf("clearing up: %v", err)
+		}
+	})
 }
 
 func (h *handed) give(p *place) {
@@ -312,8 +343,8 @@ func (h *handed) kubeconfigs(p *place) {
 // says, what is to be deleted again, whose uids are to be those of real ones.
 func (p *place) apply(c *cluster.Cluster, objects []*unstructured.Unstructured) {
 	p.t.Helper()
-	p.t.Cleanup(func() { p.allGone(c, namesOf(objects, "Namespace")) }) // when all else is taken away
 	a := &applying{p: p, c: c}
+	p.t.Cleanup(func() { p.allGone(c, namesOf(a.made, "Namespace")) }) // when all else is taken away
 	// A volume that names its claim's uid can only be made after the claim.
 	late := func(o *unstructured.Unstructured) bool { return o.GetKind() == "PersistentVolume" && hasMadeUpUID(o) }
 	for _, o := range objects {
