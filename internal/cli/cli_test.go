@@ -119,6 +119,7 @@ func (b *bench) finds(conditions ...preflight.Condition) {
 	b.Check = func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition {
 		return conditions
 	}
+	b.KnownUID = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) error { return nil }
 }
 
 // wants compares what a command line did.

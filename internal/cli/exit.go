@@ -108,6 +108,9 @@ func (e *runError) Unwrap() error { return e.Err }
 
 // ways are the commands to go on and to go back.
 func (e *runError) ways() string {
+	if e.Kind == kindClose {
+		return "go on with: mig plan close " + e.Plan
+	}
 	on := "go on with: mig " + e.Kind + " " + e.Plan
 	if e.Kind == kindRollback || e.Kind == kindStage {
 		return on

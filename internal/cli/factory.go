@@ -44,6 +44,7 @@ type Factory struct {
 	Refresh  func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
 	Look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	Check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
+	KnownUID func(context.Context, cluster.Source, cluster.Destination, plan.Valid) error
 	Latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
 	Quiet    func(context.Context, step.Run) error // is the source still quiesced? *step.GateError: no
 	Run      func(context.Context, migrate.Options) (migrate.Result, error)
@@ -64,6 +65,7 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,
 		Check:    preflight.Check,
+		KnownUID: migrate.KnownUID,
 		Latest:   latestRun,
 		Quiet:    step.StillQuiesced,
 		Run:      migrate.Run,

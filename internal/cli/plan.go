@@ -22,6 +22,8 @@ Without it the only plan in the working directory is meant.`,
 		newPlanValidateCommand(f, runPlanValidate),
 		newPlanShowCommand(f, runPlanShow),
 		newPlanListCommand(f, runPlanList),
+		newPlanCopyCommand(f, runPlanCopy),
+		newPlanCloseCommand(f, runPlanClose),
 		newPlanSchemaCommand(f),
 	)
 	return group(cmd)

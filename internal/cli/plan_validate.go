@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/config"
 	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
@@ -23,6 +25,7 @@ type planValidateOptions struct {
 	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
 	look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
+	knownUID func(context.Context, cluster.Source, cluster.Destination, plan.Valid) error
 	settings config.Config
 
 	plan   string
@@ -30,7 +33,7 @@ type planValidateOptions struct {
 }
 
 func newPlanValidateCommand(f *Factory, run func(context.Context, *planValidateOptions) error) *cobra.Command {
-	o := &planValidateOptions{streams: f.Streams, connect: f.both, look: f.Look, check: f.Check}
+	o := &planValidateOptions{streams: f.Streams, connect: f.both, look: f.Look, check: f.Check, knownUID: f.KnownUID}
 	cmd := &cobra.Command{
 		Use:   "validate [PLAN]",
 		Short: "Check a plan against both clusters",
@@ -85,7 +88,7 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 	if err != nil {
 		return err
 	}
-	conditions := o.check(v, srcFacts, dstFacts)
+	conditions := o.withKnownUID(ctx, src, dst, v, o.check(v, srcFacts, dstFacts))
 	got := validation{Plan: v.Name(), Ready: preflight.Ready(conditions), Conditions: conditions}
 	err = render.Print(o.streams.Out, render.Format(o.output), o.streams.outWidth(), got, func() render.Table {
 		return conditionsTable(conditions)
@@ -103,6 +106,19 @@ func runPlanValidate(ctx context.Context, o *planValidateOptions) error {
 		_, err = fmt.Fprintf(o.streams.ErrOut, "\nPlan %s can run: mig migrate %s --watch\n", v.Name(), planArg(path))
 	}
 	return err
+}
+
+// withKnownUID adds what the records of the plan's uid say against it. Where
+// they cannot be read, what the conditions say of the cluster tells why.
+func (o *planValidateOptions) withKnownUID(ctx context.Context, src cluster.Source, dst cluster.Destination, v plan.Valid, conditions []preflight.Condition) []preflight.Condition {
+	refused, ok := errors.AsType[*migrate.RefusedError](o.knownUID(ctx, src, dst, v))
+	if !ok {
+		return conditions
+	}
+	return preflight.With(conditions, preflight.Condition{
+		Type: preflight.UIDKnown, Category: preflight.Critical, Status: preflight.True, Reason: "OtherNamespaces",
+		Message: refused.Why, Hint: refused.Hint,
+	})
 }
 
 // conditionsTable is what a person wants of conditions first: those that block

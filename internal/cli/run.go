@@ -24,6 +24,7 @@ const (
 	kindStage    = string(migrate.Stage)
 	kindMigrate  = string(migrate.Cutover)
 	kindRollback = string(migrate.Rollback)
+	kindClose    = string(migrate.Close)
 )
 
 // runOptions are what commands that run have in common.
@@ -296,6 +297,9 @@ func (s runSummary) sentence(arg string) string {
 	took := render.Took(time.Duration(s.Seconds * float64(time.Second)))
 	if s.Run == kindRollback {
 		return fmt.Sprintf("Plan %s is rolled back (%s). Migrate again with: mig migrate %s", s.Plan, took, arg)
+	}
+	if s.Run == kindClose {
+		return fmt.Sprintf("Plan %s is closed (%s). What was migrated stays, and so do the records: mig status %s", s.Plan, took, arg)
 	}
 	text := fmt.Sprintf("Plan %s is migrated (%s)", s.Plan, took)
 	if s.Run == kindStage {

@@ -25,6 +25,9 @@ func (d *driver) whole(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if d.o.Kind == Close {
+		note = finished{Why: "PlanClosed", Say: fmt.Sprintf("plan %s is closed: nothing of its runs is left in the clusters but their records, and what was migrated", d.owner.PlanName)}
+	}
 	if err := d.journal.Update(ctx, func(r *record.Run) { r.SourceDown = d.o.Kind == Cutover && r.SourceDown }); err != nil {
 		return Result{}, err
 	}
@@ -173,6 +176,8 @@ func (d *driver) leftDown() string {
 		return "the application runs as before; helpers of the stage are left"
 	case d.o.Kind == Rollback:
 		return "the rollback can be taken up again"
+	case d.o.Kind == Close:
+		return "the closing can be taken up again"
 	case r.DestinationStarted:
 		return "the application may run on the destination; the source is down"
 	case r.SourceDown:
@@ -198,6 +203,9 @@ func (d *driver) stopped(ctx context.Context, cause error, clusters string) (Res
 
 // hint names the commands to go on and to go back.
 func (d *driver) hint() string {
+	if d.o.Kind == Close {
+		return "go on with: mig plan close " + d.owner.PlanName
+	}
 	on := fmt.Sprintf("go on with: mig %s %s", d.o.Kind, d.owner.PlanName)
 	if d.o.Kind == Rollback || d.o.Kind == Stage {
 		return on

@@ -105,6 +105,9 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if err := d.known(ctx); err != nil {
+		return Result{}, err
+	}
 	s := decideStart(d.o.Kind, last)
 	d.owner.RunUID = runUID(s, last)
 	if err := d.adopt(s, last); err != nil {
@@ -125,11 +128,20 @@ func (d *driver) drive(ctx context.Context) (Result, error) {
 	return d.begin(work, decideStart(d.o.Kind, last), last)
 }
 
+// known refuses a plan that bears another's uid. Where the destination is left
+// alone only the source is asked, whose last run was read already.
+func (d *driver) known(ctx context.Context) error {
+	if d.o.SourceOnly {
+		return nil
+	}
+	return KnownUID(ctx, d.o.Source, d.o.Destination, d.o.Plan)
+}
+
 // ready checks the plan of a first run before anything is written: a run that
 // cannot begin leaves no lease, no record and no Event, least of all on a
 // cluster that was meant by mistake. Prepare checks again under the lock.
 func (d *driver) ready(ctx context.Context, s start) error {
-	if d.o.Kind == Rollback || s.way != fresh || s.leftovers {
+	if d.o.Kind == Rollback || d.o.Kind == Close || s.way != fresh || s.leftovers {
 		return nil
 	}
 	conditions, err := d.conditions(ctx)
@@ -325,6 +337,8 @@ func (d *driver) rows(leftovers bool) []row {
 		return each("brings the source up as it was", step.RecoverySteps(d.stepRun())...)
 	case d.o.Kind == Rollback:
 		return rollback(d.stepRun())
+	case d.o.Kind == Close:
+		return closing(d.stepRun())
 	case d.o.Kind == Stage:
 		return staging(d.stepRun(), h, leftovers)
 	default:

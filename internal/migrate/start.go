@@ -14,6 +14,7 @@ const (
 	Stage    Kind = "stage"
 	Cutover  Kind = "migrate"
 	Rollback Kind = "rollback"
+	Close    Kind = "close"
 )
 
 // way is how a command begins, given what the records say.
@@ -38,7 +39,12 @@ type start struct {
 // decideStart reads from the plan's last run how a command begins; last is nil
 // where there is none.
 func decideStart(kind Kind, last *record.Run) start {
+	if last != nil && Kind(last.Kind) == Close {
+		return decideClosed(kind, last)
+	}
 	switch kind {
+	case Close:
+		return decideClose(last)
 	case Rollback:
 		return decideRollback(last)
 	case Stage:

@@ -389,7 +389,7 @@ func (LimitsSpec) docs() map[string]Doc {
 // of the tables keeps them equal.
 func StepNames() []string {
 	return []string{
-		"AnnotateResources", "DestinationCleaned", "DestinationGone", "EnsureAnnotationsDeleted", "EnsureClaimsUnmarked",
+		"AnnotateResources", "BackupsPurged", "DestinationCleaned", "DestinationGone", "EnsureAnnotationsDeleted", "EnsureClaimsUnmarked",
 		"EnsureFinalRestore", "EnsureInitialBackup", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated", "EnsureQuiesced",
 		"EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods", "EnsureStagePodsDeleted", "EnsureStageRestore",
 		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "Prepare", "QuiesceApplications", "RestoresDeleted",

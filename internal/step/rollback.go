@@ -258,7 +258,7 @@ func (s restoresDeleted) Next(ctx context.Context) (pipeline.Decision, error) {
 }
 
 func decideRestoresDeleted(left []placed) pipeline.Decision {
-	note := progress.Remark{Why: "RestoresDeleted", Say: "the plan's restores are gone; its backups stay for the next run"}
+	note := progress.Remark{Why: "RestoresDeleted", Say: "the plan's restores are gone"}
 	if len(left) == 0 {
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	}

@@ -247,7 +247,7 @@ func TestTheDataOfOurClaimsIsWaitedFor(t *testing.T) {
 
 func TestRestoresGoAndBackupsAndRecordsStay(t *testing.T) {
 	r := bed(t, "", ourRestore)
-	check(t, "deleted", settle(t, RestoresDeleted(r)), pipeline.Done, "its backups stay")
+	check(t, "deleted", settle(t, RestoresDeleted(r)), pipeline.Done, "restores are gone")
 	for _, c := range []struct {
 		apiVersion, kind, name string
 		want                   bool
