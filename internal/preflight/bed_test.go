@@ -33,6 +33,7 @@ import (
 var pair *apitest.Pair //nolint:gochecknoglobals // started once in TestMain; each costs ten seconds of work
 
 func TestMain(m *testing.M) {
+	cluster.SilenceClients()
 	dir, err := os.MkdirTemp("", "preflight")
 	if err == nil {
 		pair, err = apitest.Start(dir, apitest.Options{})
