@@ -10,6 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
 
@@ -44,9 +46,13 @@ const class = "fast"
 func namespaceName(i int) string { return fmt.Sprintf("team-%04d", i) }
 
 func namespaceOf(i int) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: namespaceName(i), Labels: map[string]string{"team": fmt.Sprint(i % 50), "pod-security.kubernetes.io/warn": "baseline"},
-	}}
+	name := namespaceName(i)
+	labels := map[string]string{"team": fmt.Sprint(i % 50), "pod-security.kubernetes.io/warn": "baseline", corev1.LabelMetadataName: name}
+	return &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
+		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
+	}
 }
 
 func storageClass() *storagev1.StorageClass {
@@ -69,7 +75,7 @@ func template(app string) corev1.PodTemplateSpec {
 // podSpec is as long as they are in life.
 func podSpec(app string) corev1.PodSpec {
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")}
-	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: portOf(8080)}}, PeriodSeconds: 10}
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}, PeriodSeconds: 10}
 	container := func(name string) corev1.Container {
 		c := corev1.Container{
 			Name: name, Image: "registry.example.com/" + app + "/" + name + "@sha256:" + strings.Repeat("0123456789abcdef", 4),
@@ -189,15 +195,20 @@ const kindsInGroup = 10
 
 func groupOf(kind int) string { return fmt.Sprintf("g%02d.bench.example.com", kind/kindsInGroup) }
 
+func kindOf(kind int) string { return fmt.Sprintf("Thing%03d", kind) }
+
 func pluralOf(kind int) string { return fmt.Sprintf("thing%03ds", kind) }
 
 func definition(kind int) *apiextensionsv1.CustomResourceDefinition {
-	name := fmt.Sprintf("Thing%03d", kind)
+	name := kindOf(kind)
+	names := apiextensionsv1.CustomResourceDefinitionNames{Plural: pluralOf(kind), Singular: strings.ToLower(name), Kind: name, ListKind: name + "List"}
 	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: pluralOf(kind) + "." + groupOf(kind)},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: groupOf(kind), Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: pluralOf(kind), Singular: strings.ToLower(name), Kind: name, ListKind: name + "List"},
+			Names:      names,
+			Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
@@ -205,13 +216,29 @@ func definition(kind int) *apiextensionsv1.CustomResourceDefinition {
 				}},
 			}},
 		},
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{
+			AcceptedNames: names, StoredVersions: []string{"v1"},
+			Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts"},
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted"},
+			},
+		},
 	}
 }
 
-// thing is the path and the content of one object of a custom kind.
-func thing(namespace string, kind, n int) (path, body string) {
-	path = fmt.Sprintf("/apis/%s/v1/namespaces/%s/%s", groupOf(kind), namespace, pluralOf(kind))
-	body = fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Thing%03d","metadata":{"name":"thing-%d","labels":{"app.kubernetes.io/name":"web"}},"spec":{"of":%q,"text":%q}}`,
-		groupOf(kind), kind, n, namespace, strings.Repeat("a few words ", 60))
-	return path, body
+// thing is one object of a custom kind.
+func thing(namespace string, kind, n int) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"of": namespace, "text": strings.Repeat("a few words ", 60),
+	}}}
+	o.SetAPIVersion(groupOf(kind) + "/v1")
+	o.SetKind(kindOf(kind))
+	o.SetNamespace(namespace)
+	o.SetName(fmt.Sprintf("thing-%d", n))
+	o.SetLabels(map[string]string{"app.kubernetes.io/name": "web"})
+	return o
 }
+
+// managed is as long as what an API server remembers of who set which field.
+var managed = `{"f:metadata":{"f:labels":{".":{}` + strings.Repeat(`,"f:app.kubernetes.io/name":{}`, 10) + `}},"f:spec":{".":{}` +
+	strings.Repeat(`,"f:terminationGracePeriodSeconds":{}`, 15) + `}}`
