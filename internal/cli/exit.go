@@ -332,6 +332,9 @@ func failedRun(err error, f *failure) bool {
 
 // message is an error in words for a person, without what looks like a secret.
 func message(err error) string {
+	if neither, ok := errors.AsType[*discover.NeitherReachedError](err); ok {
+		return message(neither.Source) + "\n" + message(neither.Destination)
+	}
 	reach, notReached := errors.AsType[*discover.ReachError](err)
 	request, asked := errors.AsType[*url.Error](err)
 	if notReached && asked {

@@ -56,6 +56,10 @@ func TestEveryKindOfErrorHasItsCodeMessageAndHint(t *testing.T) {
 			Side: "source", Context: "src", Server: "https://10.0.0.1:6443", Reach: discover.Unreachable,
 			Err: &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/version?timeout=1m", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
 		}, 1, "source cluster (context src): https://10.0.0.1:6443 cannot be reached: connection refused", "see whether kubectl gets there: kubectl --context src version"},
+		{"two clusters that do not answer", &discover.NeitherReachedError{
+			Source:      &discover.ReachError{Side: "source", Context: "src", Server: "https://s", Reach: discover.Unreachable, Err: errors.New("refused")},
+			Destination: &discover.ReachError{Side: "destination", Context: "dst", Server: "https://d", Reach: discover.Untrusted, Err: errors.New("unknown authority")},
+		}, 1, "source cluster (context src, https://s): no answer: refused\ndestination cluster (context dst, https://d): its certificate is not trusted: unknown authority", "see whether kubectl gets there: kubectl --context src version"},
 		{"a part that we may not see", &discover.PartError{Side: "source", Context: "src", Part: "claims", Denied: true, Err: errors.New("no")}, 4, "source cluster (context src): claims: no", "ask the cluster's administrator for the right, then run the same command again"},
 		{"a malformed kubeconfig", &cluster.KubeconfigError{Access: cluster.Access{Context: "x"}, Err: errors.New("yaml: line 3")}, 2, `kubeconfig for context "x": yaml: line 3`, "see what kubectl makes of it with: kubectl config view"},
 		{"something left out", &incompleteError{Left: []string{"claim shop/a: not restored"}}, 3, "finished, but not everything was taken along:\nclaim shop/a: not restored", ""},

@@ -101,8 +101,8 @@ type sides struct {
 	destination Facts
 }
 
-// Propose makes a plan from what both clusters hold. Errors: *ReachError,
-// *SameClusterError, *NoNamespaceError, *PartError where without the part no
+// Propose makes a plan from what both clusters hold. Errors: *ReachError or
+// *NeitherReachedError, *SameClusterError, *NoNamespaceError, *PartError where without the part no
 // plan can be made. What else could not be looked at is a note.
 func Propose(ctx context.Context, src cluster.Source, dst cluster.Destination, w Wish) (*Proposal, error) {
 	s, err := lookAround(ctx, src, dst, w.Namespaces)
@@ -181,13 +181,17 @@ func reachBoth(ctx context.Context, src cluster.Source, dst cluster.Destination,
 		}
 		return nil
 	}
-	there := make(chan error, 1)
-	go func() { there <- reachOne("destination", dst.Cluster, &s.destination) }()
+	answer := make(chan error, 1)
+	go func() { answer <- reachOne("destination", dst.Cluster, &s.destination) }()
 	here := reachOne("source", src.Cluster, &s.source.Facts)
-	if err := <-there; here == nil {
-		return err
+	switch there := <-answer; {
+	case here != nil && there != nil:
+		return &NeitherReachedError{Source: here, Destination: there}
+	case here != nil:
+		return here
+	default:
+		return there
 	}
-	return here
 }
 
 // askedNamespaces gives those of the asked namespaces that there are, or all where

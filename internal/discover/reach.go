@@ -34,6 +34,16 @@ func (e *ReachError) Error() string {
 
 func (e *ReachError) Unwrap() error { return e.Err }
 
+// NeitherReachedError is two clusters that cannot be looked at, each for a
+// reason of its own: who mends one should know of the other.
+type NeitherReachedError struct{ Source, Destination error } // *ReachError
+
+func (e *NeitherReachedError) Error() string {
+	return e.Source.Error() + "\n" + e.Destination.Error()
+}
+
+func (e *NeitherReachedError) Unwrap() []error { return []error{e.Source, e.Destination} }
+
 func (r Reach) says() string {
 	said, ok := map[Reach]string{
 		Reached:       "it answers",
