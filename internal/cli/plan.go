@@ -23,6 +23,7 @@ Without it the only plan in the working directory is meant.`,
 		newPlanShowCommand(f, runPlanShow),
 		newPlanListCommand(f, runPlanList),
 		newPlanCopyCommand(f, runPlanCopy),
+		newPlanImportCommand(f, runPlanImport),
 		newPlanCloseCommand(f, runPlanClose),
 		newPlanSchemaCommand(f),
 	)
