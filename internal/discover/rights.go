@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,7 +52,7 @@ func veleroNeeds() []need {
 		{"apps", "deployments", []string{"get"}, "see that Velero runs"},
 		{"apps", "daemonsets", []string{"get"}, "see that node-agent runs"},
 		{"coordination.k8s.io", "leases", []string{"get", "list", "create", "update", "delete"}, "hold the run's lock"},
-		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
 		{"velero.io", "backupstoragelocations", []string{"get", "list"}, "see that storage is there"},
 		{"velero.io", "backups", []string{"get", "list", "create"}, "back up, and know the backup on the other side"},
 		{"velero.io", "podvolumebackups", []string{"get", "list", "patch"}, "see that every volume is captured, and stop what does not end"},
@@ -65,11 +66,12 @@ func sourceNeeds() []need {
 		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "find the volumes and mark what was migrated"},
 		{"", "pods", []string{"get", "list", "create", "delete"}, "find writers, and mount volumes that no pod mounts"},
 		{"", "events", []string{"list"}, "explain what is stuck"},
-		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
 		{"apps", "deployments", []string{"get", "list", "patch"}, "quiesce"},
 		{"apps", "statefulsets", []string{"get", "list", "patch"}, "quiesce"},
 		{"apps", "daemonsets", []string{"get", "list", "patch"}, "quiesce"},
 		{"apps", "replicasets", []string{"get", "list", "patch"}, "quiesce"},
+		{"apps", "controllerrevisions", []string{"list", "delete"}, "leave no trace of a quiesced DaemonSet in its history"},
 		{"", "replicationcontrollers", []string{"get", "list", "patch"}, "quiesce"},
 		{"batch", "cronjobs", []string{"get", "list", "patch"}, "quiesce"},
 		{"batch", "jobs", []string{"get", "list"}, "find running Jobs"},
@@ -83,7 +85,7 @@ func destinationNeeds() []need {
 		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "prove that volumes are restored, and mark them"},
 		{"", "pods", []string{"get", "list", "delete"}, "see that workloads are ready, and end the pods of the volume restore"},
 		{"", "events", []string{"list"}, "explain what is stuck"},
-		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
 		{"apps", "deployments", []string{"get", "list"}, "see that workloads are ready"},
 		{"apps", "statefulsets", []string{"get", "list"}, "see that workloads are ready"},
 		{"apps", "daemonsets", []string{"get", "list"}, "see that workloads are ready"},
@@ -95,21 +97,61 @@ func destinationNeeds() []need {
 	}
 }
 
-// What checks ask beside; without them those checks are left out.
+// What checks and rarer commands ask of a cluster beside; without them those
+// checks are left out, and those commands say what they lack.
 func optionalClusterNeeds() []need {
 	return []need{
 		{"", "nodes", []string{"list"}, "see where volumes can be used"},
 	}
 }
 
-// What checks of the destination ask beside.
+// What is asked of the destination as a whole beside.
 func optionalDestinationNeeds() []need {
-	return []need{{"storage.k8s.io", "csistoragecapacities", []string{"list"}, "see how much room the storage has"}}
+	const takeBack = "take back with mig rollback what a restore made outside of namespaces"
+	return []need{
+		{"storage.k8s.io", "csistoragecapacities", []string{"list"}, "see how much room the storage has"},
+		{"*", "*", []string{"list"}, "find what a restore made outside of namespaces"},
+		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"get", "list", "delete"}, takeBack},
+		{"rbac.authorization.k8s.io", "clusterroles", []string{"delete"}, takeBack},
+		{"rbac.authorization.k8s.io", "rolebindings", []string{"list"}, "see who else uses a role before it is taken back"},
+		{"", "persistentvolumes", []string{"delete"}, takeBack},
+	}
 }
 
-// What checks ask of the destination's namespaces beside.
+// What is asked of the source's namespaces beside.
+func optionalSourceNamespaceNeeds() []need {
+	return []need{
+		{"*", "*", []string{"list"}, "see what has changed since the objects were backed up"},
+		{"apps.openshift.io", "deploymentconfigs", []string{"get", "list", "patch"}, "quiesce, on OpenShift"},
+	}
+}
+
+// What is asked of the destination's namespaces beside.
 func optionalNamespaceNeeds() []need {
-	return []need{{"", "resourcequotas", []string{"list"}, "see whether the claims fit"}}
+	return []need{
+		{"", "resourcequotas", []string{"list"}, "see whether the claims fit"},
+		{"apps.openshift.io", "deploymentconfigs", []string{"get", "list"}, "see that workloads are ready, on OpenShift"},
+	}
+}
+
+// What is asked of Velero's namespace beside, on the source.
+func optionalSourceVeleroNeeds() []need {
+	return []need{{"velero.io", "deletebackuprequests", []string{"get", "create", "delete"}, "have backups and their data deleted with mig plan close"}}
+}
+
+// What is asked of Velero's namespace beside, on the destination.
+func optionalDestinationVeleroNeeds() []need {
+	const forget = "forget backups with mig plan close"
+	return []need{
+		{"velero.io", "backups", []string{"delete"}, forget},
+		{"velero.io", "podvolumebackups", []string{"delete"}, forget},
+	}
+}
+
+// eventNeeds are asked of the namespace that Events of objects without a
+// namespace stand in.
+func eventNeeds() []need {
+	return []need{{"events.k8s.io", "events", []string{"create"}, "tell what happens to namespaces"}}
 }
 
 func optional(rights []Right) []Right {
@@ -119,14 +161,26 @@ func optional(rights []Right) []Right {
 	return rights
 }
 
+// everywhereNeeds are asked in all namespaces of either side, for they cannot be
+// asked in one.
+func everywhereNeeds() []need {
+	return []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}
+}
+
 // sourceRights is all that a run needs on the source.
 func sourceRights(namespaces []string, veleroNamespace string) []Right {
 	return slices.Concat(
 		rights("", clusterNeeds()),
-		rights("", []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}),
+		rights("", everywhereNeeds()),
 		rights(veleroNamespace, veleroNeeds()),
+		rights(veleroNamespace, []need{
+			{"velero.io", "backups", []string{"delete"}, "take back a backup that Velero has not begun"},
+			{"velero.io", "restores", []string{"list"}, "see what Velero still does for the plan"},
+		}),
 		inEach(namespaces, sourceNeeds()),
 		optional(rights("", optionalClusterNeeds())),
+		optional(rights(veleroNamespace, optionalSourceVeleroNeeds())),
+		optional(inEach(namespaces, optionalSourceNamespaceNeeds())),
 	)
 }
 
@@ -134,6 +188,7 @@ func sourceRights(namespaces []string, veleroNamespace string) []Right {
 func destinationRights(namespaces []string, veleroNamespace string) []Right {
 	return slices.Concat(
 		rights("", clusterNeeds()),
+		rights("", everywhereNeeds()),
 		rights("", []need{{"", "namespaces", []string{"create", "delete"}, "make the namespaces, and take them back with mig rollback"}}),
 		rights(veleroNamespace, veleroNeeds()),
 		rights(veleroNamespace, []need{
@@ -143,6 +198,8 @@ func destinationRights(namespaces []string, veleroNamespace string) []Right {
 		}),
 		inEach(namespaces, destinationNeeds()),
 		optional(rights("", slices.Concat(optionalClusterNeeds(), optionalDestinationNeeds()))),
+		optional(rights(veleroNamespace, optionalDestinationVeleroNeeds())),
+		optional(rights(metav1.NamespaceDefault, eventNeeds())),
 		optional(inEach(namespaces, optionalNamespaceNeeds())),
 	)
 }

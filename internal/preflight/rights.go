@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mig-cli/mig/internal/discover"
 )
 
@@ -77,7 +79,7 @@ func resourceOf(r discover.Right) string {
 func Manifest(rights []discover.Right, f discover.Facts) string {
 	rights = slices.Clone(rights)
 	for i, r := range rights {
-		if _, ok := f.Namespace(r.Namespace); !ok && r.Namespace != f.Velero.Namespace {
+		if _, ok := f.Namespace(r.Namespace); !ok && r.Namespace != f.Velero.Namespace && r.Namespace != metav1.NamespaceDefault {
 			rights[i].Namespace = ""
 		}
 	}
