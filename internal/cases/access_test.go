@@ -92,10 +92,10 @@ func TestALoginHelperIsAskedAsKubectlAsksItAndItsFailureIsNamed(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p.write("one.conf", config("gate", "127.0.0.1:9", c.user), 0o600)
-			p.write("two.conf", config("court", "127.0.0.1:10", certificate), 0o600)
-			r := p.run("plan", "create", "--src", "gate", "--src-kubeconfig", "one.conf", "--dst", "court", "--dst-kubeconfig", "two.conf", "--namespaces", "hall")
-			for _, said := range c.says {
+			p.write("one.conf", config("court", "127.0.0.1:10", certificate), 0o600)
+			p.write("two.conf", config("gate", "127.0.0.1:9", c.user), 0o600)
+			r := p.run("plan", "create", "--src", "court", "--src-kubeconfig", "one.conf", "--dst", "gate", "--dst-kubeconfig", "two.conf", "--namespaces", "hall")
+			for _, said := range append(c.says, "127.0.0.1:10") { // that the source does not answer hides nothing
 				if r.Code == done || !strings.Contains(r.Stderr, said) {
 					t.Errorf("want %s to be named:\n%s", said, r)
 				}
@@ -104,6 +104,7 @@ func TestALoginHelperIsAskedAsKubectlAsksItAndItsFailureIsNamed(t *testing.T) {
 	}
 	t.Run("a helper that works, without a terminal", func(t *testing.T) {
 		p.write("one.conf", config("gate", "127.0.0.1:9", works), 0o600)
+		p.write("two.conf", config("court", "127.0.0.1:10", certificate), 0o600)
 		r := p.run("plan", "create", "--src", "gate", "--src-kubeconfig", "one.conf", "--dst", "court", "--dst-kubeconfig", "two.conf", "--namespaces", "hall")
 		asked, err := os.ReadFile(p.file("login-helper.asked"))
 		if err != nil || !strings.Contains(string(asked), `"interactive":false`) {
