@@ -113,7 +113,7 @@ func TestPVSetRefusesWhatThePlanWouldAndLeavesTheFile(t *testing.T) {
 		"shop/data --copy-method snapshot":       `copyMethod: snapshot is not built yet; use filesystem`,
 		"shop/data --verify":                     `verify: is not built yet`,
 		"shop/data --size -1Gi":                  `destination.size: "-1Gi": want a size such as 10Gi`,
-		"shop/data --size 0":                     `destination.size: "0": want a size such as 10Gi, more than nothing`,
+		"shop/data --size 0":                     `destination.size: "0": want a size such as 10Gi, a byte at least`,
 		"shop/data --storage-class Fast!":        `destination.storageClass: "Fast!": a lowercase RFC 1123 subdomain`,
 		"shop/data --access-mode RWX,":           `destination.accessModes: "": want one of ReadWriteOnce`,
 		"shop/data --access-mode ReadWrite":      `"ReadWrite": want one of ReadWriteOnce`,

@@ -107,7 +107,7 @@ func (c *checker) clusters() {
 		field   string
 		cluster Cluster
 	}{{"spec.source", s.Source}, {"spec.destination", s.Destination}} {
-		if side.cluster.Context == "" {
+		if strings.TrimSpace(side.cluster.Context) == "" {
 			c.problem(side.field+".context", "is missing: the name of a kubeconfig context")
 		}
 		if strings.HasPrefix(side.cluster.Kubeconfig, "~") {
@@ -204,8 +204,8 @@ func (c *checker) choice(field string, v Volume) {
 	c.optional(field+".destination.storageClass", v.Destination.StorageClass, FormName)
 	c.accessModes(field+".destination.accessModes", v.Destination.AccessModes)
 	c.optional(field+".destination.size", v.Destination.Size, FormQuantity)
-	if q, err := resource.ParseQuantity(v.Destination.Size); err == nil && q.IsZero() {
-		c.problem(field+".destination.size", "%q: want a size such as 10Gi, more than nothing", short(v.Destination.Size))
+	if q, err := resource.ParseQuantity(v.Destination.Size); err == nil && q.Sign() >= 0 && q.Cmp(*resource.NewQuantity(1, resource.BinarySI)) < 0 {
+		c.problem(field+".destination.size", "%q: want a size such as 10Gi, a byte at least", short(v.Destination.Size))
 	}
 	if v.Verify {
 		c.problem(field+".verify", "is not built yet; remove it (every volume is proved restored, its files are not yet compared)")
@@ -234,6 +234,8 @@ func (c *checker) accessModes(field string, modes []string) {
 	for i, m := range modes {
 		if !slices.Contains(known, m) {
 			c.problem(fmt.Sprintf("%s[%d]", field, i), "%q: want one of %s", short(m), strings.Join(known, ", "))
+		} else if slices.Index(modes, m) < i {
+			c.problem(fmt.Sprintf("%s[%d]", field, i), "%s is there twice", m)
 		}
 	}
 }
@@ -241,6 +243,9 @@ func (c *checker) accessModes(field string, modes []string) {
 func (c *checker) storageClasses() {
 	for _, from := range sortedKeys(c.plan.Spec.StorageClasses) {
 		field := fmt.Sprintf("spec.storageClasses[%s]", from)
+		if from == "" {
+			c.problem(field, "a class without a name; for claims that name no class write destination: {storageClass: …} in spec.volumes")
+		}
 		c.optional(field, from, FormName)
 		c.want(field, c.plan.Spec.StorageClasses[from], FormName)
 	}
@@ -257,6 +262,8 @@ func (c *checker) quiesce() {
 			c.problem(field, "%q: want one of the kinds %s", short(parts[0]), strings.Join(QuiescedKinds(), ", "))
 		case !slices.ContainsFunc(c.plan.Spec.Namespaces, func(n Namespace) bool { return n.Name == parts[1] }):
 			c.problem(field, "%s: its namespace is not in spec.namespaces", e)
+		case slices.Index(c.plan.Spec.Quiesce.Except, e) < i:
+			c.problem(field, "%s is there twice", e)
 		}
 	}
 }
@@ -270,8 +277,12 @@ func (c *checker) accept() {
 		if a.Object == "" {
 			c.problem(field+".object", "is missing: the object as the condition names it, or %q for all", AllObjects)
 		}
-		if a.Why == "" {
+		if strings.TrimSpace(a.Why) == "" {
 			c.problem(field+".why", "is missing: whoever reads the record later wants to know")
+		}
+		same := func(b Accept) bool { return b.Type == a.Type && b.Object == a.Object }
+		if first := slices.IndexFunc(c.plan.Spec.Accept, same); first < i && a.Type != "" && a.Object != "" {
+			c.problem(field, "is there twice; the first is spec.accept[%d]", first)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestValidateTellsWhatCannotBe(t *testing.T) {
 		"block copies":                   {"action: copy", "action: copy\n    copyMethod: block", `p.yaml:15:5: spec.volumes[0].copyMethod: block is not built yet`},
 		"an unknown access mode":         {"action: copy", "action: copy\n    destination: {accessModes: [RWX]}", `p.yaml:15:33: spec.volumes[0].destination.accessModes[0]: "RWX": want one of ReadWriteOnce`},
 		"a size that is none":            {"action: copy", "action: copy\n    destination: {size: big}", `p.yaml:15:19: spec.volumes[0].destination.size: "big": want a size such as 10Gi`},
-		"a size of nothing":              {"action: copy", "action: copy\n    destination: {size: \"0\"}", `p.yaml:15:19: spec.volumes[0].destination.size: "0": want a size such as 10Gi, more than nothing`},
+		"a size of nothing":              {"action: copy", "action: copy\n    destination: {size: \"0\"}", `p.yaml:15:19: spec.volumes[0].destination.size: "0": want a size such as 10Gi, a byte at least`},
 		"a class that is no name":        {"gp2: fast", "gp2: Fast!", `p.yaml:17:20: spec.storageClasses[gp2]: "Fast!": a lowercase RFC 1123 subdomain`},
 		"a class without a destination":  {"gp2: fast", "gp2: ''", `p.yaml:17:20: spec.storageClasses[gp2]: is missing`},
 		"except without namespace":       {"storageClasses:", "quiesce: {except: [web]}\n  storageClasses:", `p.yaml:17:22: spec.quiesce.except[0]: "web": want KIND/NAMESPACE/NAME`},
@@ -49,6 +49,30 @@ func TestValidateTellsWhatCannotBe(t *testing.T) {
 		"except in another namespace":    {"storageClasses:", "quiesce: {except: [Job/x/web]}\n  storageClasses:", `p.yaml:17:22: spec.quiesce.except[0]: Job/x/web: its namespace is not in spec.namespaces`},
 		"accepting without saying why":   {"storageClasses:", "accept: [{type: BarePods, object: '*'}]\n  storageClasses:", `p.yaml:17:12: spec.accept[0].why: is missing`},
 		"a duration that is none":        {"storageClasses:", "limits: {timeouts: {Prepare: soon}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "soon": want a duration such as 30m`},
+		"a size in thousandths":          {"action: copy", "action: copy\n    destination: {size: 100m}", `p.yaml:15:19: spec.volumes[0].destination.size: "100m": want a size such as 10Gi, a byte at least`},
+		"a negative size":                {"action: copy", "action: copy\n    destination: {size: -1Gi}", `p.yaml:15:19: spec.volumes[0].destination.size: "-1Gi": want a size such as 10Gi`},
+		"a negative capacity":            {"action: copy", "action: copy\n    capacity: -1Gi", `p.yaml:15:5: spec.volumes[0].capacity: "-1Gi": want a size such as 10Gi`},
+		"a used size in words":           {"action: copy", "action: copy\n    used: much", `p.yaml:15:5: spec.volumes[0].used: "much": want a size such as 10Gi`},
+		"an access mode twice":           {"action: copy", "action: copy\n    accessModes: [ReadWriteOnce, ReadWriteOnce]", `p.yaml:15:34: spec.volumes[0].accessModes[1]: ReadWriteOnce is there twice`},
+		"an access mode without a name":  {"action: copy", "action: copy\n    destination: {accessModes: ['']}", `p.yaml:15:33: spec.volumes[0].destination.accessModes[0]: "": want one of ReadWriteOnce`},
+		"a list with nothing in it":      {"- name: other", "- ~", `p.yaml:10:5: spec.namespaces[1].name: is missing`},
+		"a volume without a claim":       {"claim: other/cache\n    action: skip", "action: skip", `p.yaml:15:5: spec.volumes[1].claim: is missing: want NAMESPACE/NAME`},
+		"a claim in too many parts":      {"claim: shop/data", "claim: shop/a/b", `p.yaml:12:5: spec.volumes[0].claim: "shop/a/b": want NAMESPACE/NAME`},
+		"a volume mode that is none":     {"action: copy", "action: copy\n    volumeMode: block", `p.yaml:15:5: spec.volumes[0].volumeMode: "block": want Filesystem or Block`},
+		"an action that is not possible": {"action: copy", "action: copy\n    supported: [copy, fly]", `p.yaml:15:23: spec.volumes[0].supported[1]: "fly": want copy, move or skip`},
+		"verifying":                      {"action: copy", "action: copy\n    verify: true", `p.yaml:15:5: spec.volumes[0].verify: is not built yet`},
+		"a class without a name":         {"gp2: fast", "'': fast", `p.yaml:17:20: spec.storageClasses[]: a class without a name`},
+		"a mover that is not built":      {"storageClasses:", "mover: mig\n  storageClasses:", `p.yaml:17:3: spec.mover: mig is not built yet; use velero`},
+		"a mover that is none":           {"storageClasses:", "mover: rsync\n  storageClasses:", `p.yaml:17:3: spec.mover: "rsync": want auto or velero`},
+		"an unknown step":                {"storageClasses:", "limits: {timeouts: {Lunch: 1h}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Lunch]: no run has a step "Lunch": see mig migrate --dry-run`},
+		"a step with a slip":             {"storageClasses:", "limits: {timeouts: {ensureQuiesced: 1h}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[ensureQuiesced]: no run has a step "ensureQuiesced"; did you mean EnsureQuiesced?`},
+		"a step without a limit":         {"storageClasses:", "limits: {timeouts: {Prepare: }}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: is missing`},
+		"a limit of nothing":             {"storageClasses:", "limits: {timeouts: {Prepare: 0s}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "0s": want a duration such as 30m`},
+		"a limit in the past":            {"storageClasses:", "limits: {timeouts: {Prepare: -5m}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "-5m": want a duration such as 30m`},
+		"a reason of blanks":             {"storageClasses:", "accept: [{type: BarePods, object: a, why: ' '}]\n  storageClasses:", `p.yaml:17:40: spec.accept[0].why: is missing`},
+		"accepting twice":                {"storageClasses:", "accept: [{type: A, object: a, why: x}, {type: A, object: a, why: y}]\n  storageClasses:", `p.yaml:17:42: spec.accept[1]: is there twice; the first is spec.accept[0]`},
+		"except twice":                   {"storageClasses:", "quiesce: {except: [Job/shop/web, Job/shop/web]}\n  storageClasses:", `p.yaml:17:36: spec.quiesce.except[1]: Job/shop/web is there twice`},
+		"a context of blanks":            {"source: {context: src}", "source: {context: ' '}", `p.yaml:5:12: spec.source.context: is missing`},
 		"a downtime that is none":        {"storageClasses:", "limits: {maxDowntime: 0s}\n  storageClasses:", `p.yaml:17:12: spec.limits.maxDowntime: "0s": want a duration such as 30m`},
 		"a negative duration for a step": {"storageClasses:", "limits: {timeouts: {Prepare: -1m}}\n  storageClasses:", `p.yaml:17:23: spec.limits.timeouts[Prepare]: "-1m": want a duration`},
 	} {
@@ -79,6 +103,26 @@ func TestValidateLetsNamespacesSwap(t *testing.T) {
 	}
 	if v.DestinationNamespace("shop") != "other" || v.DestinationNamespace("other") != "shop" {
 		t.Errorf("got %v, want shop and other swapped", v.NamespaceMapping())
+	}
+}
+
+func TestWhatIsUnusualAndRightIsTaken(t *testing.T) {
+	for name, c := range map[string][2]string{
+		"a namespace that keeps its name":  {"name: other", "name: other\n    destination: other"},
+		"an empty destination":             {"name: other", "name: other\n    destination: ''"},
+		"a class that keeps its name":      {"{gp2: fast}", "{gp2: gp2}"},
+		"no classes":                       {"{gp2: fast}", ""},
+		"a size without a unit":            {"action: copy", "action: copy\n    destination: {size: '1073741824'}"},
+		"quiesce that is off":              {"storageClasses:", "quiesce: {enabled: false}\n  storageClasses:"},
+		"a mover":                          {"storageClasses:", "mover: velero\n  storageClasses:"},
+		"one finding on two objects":       {"storageClasses:", "accept: [{type: A, object: a, why: x}, {type: A, object: b, why: x}]\n  storageClasses:"},
+		"a claim with dots in its name":    {"claim: shop/data", "claim: shop/data.0"},
+		"verify that is off":               {"action: copy", "action: copy\n    verify: false"},
+		"a fact that mig does not know of": {"action: copy", "action: copy\n    used: unknown"},
+	} {
+		if _, problems := parse(t, strings.Replace(sound, c[0], c[1], 1)).Validate(); len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
 	}
 }
 
