@@ -85,7 +85,7 @@ race: $(gotestsum) ## Run the tests of the packages without clients under the ra
 	CGO_ENABLED=1 $(gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $$packages
 
 # What is tested and shown is what `build` made.
-e2e demo cases: export MIG := $(CURDIR)/bin/mig
+e2e demo cases kill: export MIG := $(CURDIR)/bin/mig
 
 .PHONY: e2e
 e2e: build lab-up $(gotestsum) ## Run the tests on the lab; RUN=regexp selects some
@@ -100,6 +100,11 @@ cases: build lab-build ## Run the cases; NEEDS="cli api" leaves the lab out, RUN
 	go test -c -tags e2e,cases -o bin/cases.test ./internal/cases
 	cd internal/cases && MIG_NEEDS='$(NEEDS)' MIG_CASES='$(abspath $(MIG_CASES))' \
 		$(CURDIR)/bin/cases.test -test.timeout 4h -test.run '$(RUN)' $(if $(MIG_CASES),-test.v)
+
+# Takes an hour or more: each kill waits until the dead process's lease has run out.
+.PHONY: kill
+kill: build lab-up ## Kill mig before and after each effect of each step, and at random; KILLS=n, SEED=n, RUN=regexp
+	go test -tags e2e,kill -count 1 -timeout 4h -v -run '$(or $(RUN),^TestKill)' ./internal/e2e
 
 .PHONY: demo
 demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take it back
@@ -132,6 +137,10 @@ lab-down: ## Stop the lab and remove what it left; what was built is kept
 .PHONY: lab-status
 lab-status: ## Say what of the lab is running
 	$(lab) status
+
+.PHONY: lab-test
+lab-test: ## Kill the lab and its processes at random, and see that it comes up again; KILLS=n, SEED=n
+	go test -C scripts/lab -tags lab -count 1 -timeout 1h -v -run TheLabComesUp .
 
 .PHONY: lab-build
 lab-build: ## Build the lab's programs and images

@@ -20,10 +20,11 @@ import (
 
 // The exit codes that product.md promises.
 const (
-	done    = 0
-	failed  = 1
-	usage   = 2
-	blocked = 10
+	done       = 0
+	failed     = 1
+	usage      = 2
+	incomplete = 3
+	blocked    = 10
 )
 
 // patience is how long a run may take on a busy machine; no test measures it.

@@ -209,3 +209,55 @@ func Exists(ctx context.Context, c *cluster.Cluster, namespace string) (bool, er
 	err := c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	return err == nil, client.IgnoreNotFound(err)
 }
+
+// Anew are the objects without what differs between two times that the same
+// objects were made: uids, times, addresses, names of volumes, and who made them.
+func (o Objects) Anew() Objects {
+	out := Objects{}
+	for key, object := range o {
+		u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+		if u.GetKind() == "PersistentVolume" {
+			continue
+		}
+		for _, path := range []string{
+			"metadata/uid", "metadata/creationTimestamp", "metadata/selfLink", "metadata/finalizers",
+			"spec/volumeName", "spec/clusterIP", "spec/clusterIPs",
+		} {
+			unstructured.RemoveNestedField(u.Object, strings.Split(path, "/")...)
+		}
+		u.SetLabels(withoutKeys(u.GetLabels(), naming.LabelRun, naming.VeleroRestoreName, naming.VeleroBackupName))
+		u.SetAnnotations(withoutKeys(u.GetAnnotations(), naming.AnnRunUID, naming.AnnMigratedAt, "volume.kubernetes.io/selected-node"))
+		owners := u.GetOwnerReferences()
+		for i := range owners {
+			owners[i].UID = ""
+		}
+		u.SetOwnerReferences(owners)
+		out[key] = u.Object
+	}
+	return out
+}
+
+func withoutKeys(from map[string]string, keys ...string) map[string]string {
+	for _, key := range keys {
+		delete(from, key)
+	}
+	return from
+}
+
+// OfOthers are the objects that no mig has made, nor Velero of a mig's backups.
+func (o Objects) OfOthers() Objects {
+	out := Objects{}
+	for key, object := range o {
+		u := unstructured.Unstructured{Object: object}
+		if u.GetLabels()[naming.LabelCreatedBy] != naming.CreatedBy && !ofVelerosWork[u.GetKind()] {
+			out[key] = object
+		}
+	}
+	return out
+}
+
+// ofVelerosWork are what Velero makes of a backup, and its repositories.
+var ofVelerosWork = map[string]bool{ //nolint:gochecknoglobals // a constant of a map type
+	"PodVolumeBackup": true, "PodVolumeRestore": true, "DownloadRequest": true, "DeleteBackupRequest": true,
+	"BackupRepository": true, "Job": true,
+}

@@ -3,6 +3,8 @@ package labtest
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,8 +76,9 @@ func describePod(p corev1.Pod) string {
 
 // Quiesced says what of the source is not at rest, or was lost in stopping
 // it; nil: every workload is at zero and remembers what it was, every CronJob
-// is suspended, no pod runs, every claim is Bound.
-func Quiesced(ctx context.Context, c *cluster.Cluster, namespace string) error {
+// is suspended, no pod runs, every claim is Bound. What was at zero before has
+// nothing to remember: idle are the names of those.
+func Quiesced(ctx context.Context, c *cluster.Cluster, namespace string, idle ...string) error {
 	var findings []string
 	for _, look := range []func(context.Context, *cluster.Cluster, string) ([]string, error){
 		runningWorkloads, runningCronJobs, runningPods, lostClaims,
@@ -86,8 +89,14 @@ func Quiesced(ctx context.Context, c *cluster.Cluster, namespace string) error {
 		}
 		findings = append(findings, found...)
 	}
+	findings = slices.DeleteFunc(findings, func(f string) bool {
+		name, _ := strings.CutSuffix(f, doesNotRemember)
+		return slices.Contains(idle, name)
+	})
 	return listed(namespace+" on "+c.Access.Context+" is not at rest", findings)
 }
+
+const doesNotRemember = " does not remember its replicas"
 
 func runningWorkloads(ctx context.Context, c *cluster.Cluster, namespace string) ([]string, error) {
 	var deployments appsv1.DeploymentList
@@ -104,7 +113,7 @@ func runningWorkloads(ctx context.Context, c *cluster.Cluster, namespace string)
 			out = append(out, o.GetName()+" is not scaled to zero")
 		}
 		if o.GetAnnotations()[naming.RefPreQuiesceReplicas] == "" {
-			out = append(out, o.GetName()+" does not remember its replicas")
+			out = append(out, o.GetName()+doesNotRemember)
 		}
 	}
 	for i := range deployments.Items {
