@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,8 +37,8 @@ var apiStops []func() error
 
 func stopAPI() error {
 	var errs []error
-	for i := len(apiStops) - 1; i >= 0; i-- {
-		errs = append(errs, apiStops[i]())
+	for _, stop := range slices.Backward(apiStops) {
+		errs = append(errs, stop())
 	}
 	return errors.Join(errs...)
 }
