@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,7 +149,7 @@ func (d *driver) ready(ctx context.Context, s start) error {
 	if err != nil {
 		return err
 	}
-	f := findings(conditions)
+	f := findings(slices.DeleteFunc(conditions, preflight.Condition.IsHeld)) // the lock decides, and may wait
 	if len(f.Blocking) == 0 {
 		return nil
 	}

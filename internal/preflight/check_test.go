@@ -467,6 +467,16 @@ func TestARiskBlocksUntilEachOfItsObjectsIsAccepted(t *testing.T) {
 	}
 }
 
+func TestOnlyARunThatIsSaidToRunIsLeftToTheLock(t *testing.T) {
+	for state, want := range map[string]bool{"Running": true, "Failed": false, "Interrupted": false} {
+		w := newWorld()
+		w.src.Plans = []discover.OtherPlan{{Name: "other", UID: "uid-of-another", Namespaces: []string{"shop"}, State: state}}
+		if got := one(t, w.check(t), PlanConflict); got.IsHeld() != want || !got.Blocks() {
+			t.Errorf("%s: got %+v, left to the lock: want %t", state, got, want)
+		}
+	}
+}
+
 func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
 	w := newWorld()
 	w.src.Claims, w.src.Gaps = nil, []discover.Gap{{Part: discover.PartClaims, Error: "timeout"}}

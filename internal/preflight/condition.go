@@ -64,6 +64,11 @@ func (c Condition) Blocks() bool {
 	}
 }
 
+// IsHeld says that another run works on the plan's namespaces, or has died at
+// it. Which of the two, only its lease tells: a run leaves it to the lock, and
+// looks again under it.
+func (c Condition) IsHeld() bool { return c.Type == PlanConflict && c.Reason == runNotEnded }
+
 // look is what every check is given.
 type look struct {
 	plan plan.Valid

@@ -109,6 +109,9 @@ func refusedNamespaces(l look) []Condition {
 		"give the namespace on the source the labels that the rule asks for, or have it made on the destination before: it is then taken as it is")
 }
 
+// runNotEnded is the reason of a conflict with a run that is said to run.
+const runNotEnded = "RunNotEnded"
+
 // conflicts finds other plans with the same namespaces. A running one may be
 // alive; one that has ended badly may have left things behind.
 func conflicts(l look) []Condition {
@@ -136,7 +139,7 @@ func conflicts(l look) []Condition {
 		}
 	}
 	return slices.Concat(
-		found(Error, PlanConflict, "RunNotEnded", running, "another run works on the same namespaces, or was killed at it: %s", "wait until it has ended; if nobody drives it: mig rollback with that plan's file"),
+		found(Error, PlanConflict, runNotEnded, running, "another run works on the same namespaces, or was killed at it: %s", "wait until it has ended; if nobody drives it: mig rollback with that plan's file"),
 		risk(PlanConflict, "RunEndedBadly", open, "another plan's run on the same namespaces did not come to its end: %s: what it left behind may be in the way", "go on with that plan, or take it back with: mig rollback and its file"),
 		found(Advisory, MigratedBefore, "CompletedBefore", done, "another plan has migrated the same namespaces: %s", ""),
 	)

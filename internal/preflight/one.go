@@ -39,7 +39,13 @@ func CheckOne(f discover.OneFacts) []Condition {
 	}
 	out = append(out, apisDown("cluster", f.Facts)...)
 	out = append(out, gaps("cluster", f.Facts)...)
-	return append(out, ready(out))
+	last := ready(out)
+	if last.Status == True {
+		last.Message = "the cluster is ready for migrations"
+	} else {
+		last.Message = "the cluster is not ready for migrations: " + few(last.Objects)
+	}
+	return append(out, last)
 }
 
 // ofRole says of one role whether its rights are there; nothing where nobody
