@@ -246,4 +246,3 @@ func number(t *testing.T, name string, otherwise int) int {
 	}
 	return n
 }
-

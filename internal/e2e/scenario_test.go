@@ -88,6 +88,9 @@ func newScenario(t *testing.T, name string, more ...string) *scenario {
 }
 
 func (s *scenario) clear(ctx context.Context) error {
+	if err := s.lab.CancelPlan(ctx, s.name); err != nil {
+		return err
+	}
 	if err := labtest.RemoveNamespaces(ctx, s.dst(), append(s.more, s.dest)...); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -43,9 +44,18 @@ func RemoveNamespaces(ctx context.Context, c *cluster.Cluster, namespaces ...str
 	return nil
 }
 
+// CancelPlan ends what Velero still does for runs of plans with this name.
+func (l *Lab) CancelPlan(ctx context.Context, planName string) error {
+	return l.eachPlan(ctx, planName, l.cancelVolumes)
+}
+
 // ForgetPlan removes from both clusters, and from the object store, all that
 // runs of plans with this name have left: Velero's objects, records, leases.
 func (l *Lab) ForgetPlan(ctx context.Context, planName string) error {
+	return l.eachPlan(ctx, planName, l.forget)
+}
+
+func (l *Lab) eachPlan(ctx context.Context, planName string, do func(context.Context, string) error) error {
 	uids := map[string]bool{}
 	for _, c := range l.Both() {
 		if err := findPlans(ctx, c, planName, uids); err != nil {
@@ -53,8 +63,8 @@ func (l *Lab) ForgetPlan(ctx context.Context, planName string) error {
 		}
 	}
 	for uid := range uids {
-		if err := l.forget(ctx, uid); err != nil {
-			return fmt.Errorf("forget plan %s (%s): %w", planName, uid, err)
+		if err := do(ctx, uid); err != nil {
+			return fmt.Errorf("plan %s (%s): %w", planName, uid, err)
 		}
 	}
 	return nil
@@ -86,6 +96,28 @@ func (l *Lab) forget(ctx context.Context, uid string) error {
 		}
 	}
 	return nil
+}
+
+// cancelVolumes ends the volumes that Velero still works on for the plan. A
+// restore whose pod is gone would wait for hours, and all others behind it.
+func (l *Lab) cancelVolumes(ctx context.Context, uid string) error {
+	ofPlan := client.MatchingLabels{naming.LabelPlan: uid}
+	cancel := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cancel":true}}`))
+	var errs []error
+	for _, c := range l.Both() {
+		for list, volumes := range map[client.ObjectList]func() (client.ObjectList, string){
+			&velerov1.BackupList{}:  func() (client.ObjectList, string) { return &velerov1.PodVolumeBackupList{}, naming.VeleroBackupName },
+			&velerov1.RestoreList{}: func() (client.ObjectList, string) { return &velerov1.PodVolumeRestoreList{}, naming.VeleroRestoreName },
+		} {
+			errs = append(errs, each(ctx, c, list, ofPlan, func(o client.Object) error {
+				of, label := volumes()
+				return each(ctx, c, of, client.MatchingLabels{label: o.GetName()}, func(v client.Object) error {
+					return client.IgnoreNotFound(c.Patch(ctx, v, cancel))
+				})
+			}))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // deleteBackups asks Velero to delete the plan's backups with their data. A
