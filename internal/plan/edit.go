@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -86,10 +87,12 @@ func newEditor(file string, text []byte) *editor {
 	return e
 }
 
-// apply makes the text with all changes. Of those at one place the one that
-// was made first comes first.
+// apply makes the text with all changes. At one place what is added comes
+// before what goes, and of several the one that was made first.
 func (e *editor) apply() []byte {
-	slices.SortStableFunc(e.changes, func(a, b change) int { return a.from - b.from })
+	slices.SortStableFunc(e.changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(min(a.to-a.from, 1), min(b.to-b.from, 1)))
+	})
 	var out []byte
 	at := 0
 	for _, c := range e.changes {
@@ -181,7 +184,8 @@ func entriesOf(n ast.Node) []*ast.MappingValueNode {
 
 func (e *editor) fields(path string, n ast.Node, have, want reflect.Value) {
 	entries := entriesOf(n)
-	var before *ast.MappingValueNode // the last field that comes earlier in a plan and is there
+	gone := map[int]string{}
+	var before *ast.MappingValueNode // the last field that comes earlier in a plan, is there and stays
 	for i, key := range fieldNames(want.Type()) {
 		field := join(path, key)
 		at := slices.IndexFunc(entries, func(m *ast.MappingValueNode) bool { k, _ := keyOf(m); return k == key })
@@ -192,17 +196,18 @@ func (e *editor) fields(path string, n ast.Node, have, want reflect.Value) {
 		case at < 0:
 			e.insert(n, before, key, w)
 		case isNothing(w) && w.Kind() != reflect.Bool && key != keyAction:
-			e.remove(field, n, entries, at)
+			gone[at] = emptyOf(w)
 		default:
 			e.value(field, entries[at].Value, h, w)
 			if key == keyAction {
 				e.mark(want, entries[at])
 			}
 		}
-		if at >= 0 {
+		if _, goes := gone[at]; at >= 0 && !goes {
 			before = entries[at]
 		}
 	}
+	e.remove(n, entries, gone)
 }
 
 // keyAction is the field that says what it may be while it is empty.
@@ -224,15 +229,17 @@ func (e *editor) mark(volume reflect.Value, entry *ast.MappingValueNode) {
 
 func (e *editor) pairs(path string, n ast.Node, have, want reflect.Value) {
 	entries := entriesOf(n)
+	gone := map[int]string{}
 	for at, entry := range entries {
 		key, _ := keyOf(entry)
 		w := want.MapIndex(reflect.ValueOf(key))
 		if !w.IsValid() {
-			e.remove(path, n, entries, at)
+			gone[at] = `""`
 			continue
 		}
 		e.value(path, entry.Value, have.MapIndex(reflect.ValueOf(key)), w)
 	}
+	e.remove(n, entries, gone)
 	last := entries[len(entries)-1]
 	for _, key := range sortedKeys(want.Interface().(map[string]string)) {
 		if !have.MapIndex(reflect.ValueOf(key)).IsValid() {
@@ -287,26 +294,60 @@ func (e *editor) insert(n ast.Node, behind *ast.MappingValueNode, key string, wa
 	e.change(e.nextLine(end), e.nextLine(end), blockEntry(key, want, indent))
 }
 
-// remove takes an entry out of a mapping: the lines that it is on, or what is
-// between two commas.
-func (e *editor) remove(path string, n ast.Node, entries []*ast.MappingValueNode, at int) {
-	from, to := e.offsetOf(entries[at].Key), e.end(entries[at])
-	if m, ok := n.(*ast.MappingNode); ok && m.IsFlowStyle {
-		switch {
-		case at+1 < len(entries):
-			to = e.offsetOf(entries[at+1].Key)
-		case at > 0:
-			from = e.end(entries[at-1])
+// remove takes entries out of a mapping: the lines that they are on, or what is
+// between two commas. For each it is told how a file says that it is empty.
+func (e *editor) remove(n ast.Node, entries []*ast.MappingValueNode, gone map[int]string) {
+	m, ok := n.(*ast.MappingNode)
+	isFlow := ok && m.IsFlowStyle
+	first := 0 // of those that stay
+	for ; first < len(entries); first++ {
+		if _, goes := gone[first]; !goes {
+			break
 		}
-		e.change(from, to, "")
+	}
+	if isFlow && first > 0 {
+		to := e.end(entries[len(entries)-1])
+		if first < len(entries) {
+			to = e.offsetOf(entries[first].Key)
+		}
+		e.change(e.offsetOf(entries[0].Key), to, "")
+	}
+	for at := range entries {
+		empty, goes := gone[at]
+		switch {
+		case !goes, isFlow && at < first:
+		case isFlow:
+			e.change(e.end(entries[at-1]), e.end(entries[at]), "")
+		default:
+			e.removeLines(entries, at, empty)
+		}
+	}
+}
+
+func (e *editor) removeLines(entries []*ast.MappingValueNode, at int, empty string) {
+	key := entries[at].Key.GetToken().Position
+	from, to := e.lines[key.Line-1], e.end(entries[at])
+	if before := e.text[from:e.offset(key.Line, key.Column)]; len(bytes.TrimSpace(before)) == 0 && len(entries) > 1 {
+		e.change(from, e.nextLine(to), "")
 		return
 	}
-	line := e.lines[entries[at].Key.GetToken().Position.Line-1]
-	if strings.TrimSpace(string(e.text[line:from])) != "" || len(entries) == 1 {
-		e.fail(path, entries[at].Key, "cannot be taken out of the file here")
-		return
+	// The line begins an item, or nothing would be left: say that it is empty.
+	colon := entries[at].Start.Position
+	e.change(e.offset(colon.Line, colon.Column)+1, to, " "+empty)
+}
+
+// emptyOf is how a file says that a field holds nothing.
+func emptyOf(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Slice:
+		return "[]"
+	case reflect.Struct, reflect.Map:
+		return "{}"
+	case reflect.Pointer, reflect.Int:
+		return "null"
+	default:
+		return `""`
 	}
-	e.change(line, e.nextLine(to), "")
 }
 
 // replace writes another value in the place of one.
