@@ -83,7 +83,7 @@ func pagesAfter(at metav1.ListMeta) int {
 
 // eachInParallel bounds the lists of one kind in several namespaces that are
 // fetched at once, beside those of other kinds.
-const eachInParallel = 4
+const eachInParallel = 8
 
 // inEachNamespace lists the namespaces one by one. What was found before an
 // error is given with it.
