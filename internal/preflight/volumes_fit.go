@@ -143,7 +143,7 @@ func templates(l look) []Condition {
 // ownClasses says whether the claims that a set made of a class have each been
 // given their own: its template gets that one too.
 func (l look) ownClasses(w discover.Workload, class string) bool {
-	any := false
+	made := false
 	for _, v := range l.planned {
 		if v.claim.Namespace != w.Namespace || v.claim.StatefulSet != w.Name || v.StorageClass != class {
 			continue
@@ -151,9 +151,9 @@ func (l look) ownClasses(w discover.Workload, class string) bool {
 		if !v.known {
 			return false
 		}
-		any = true
+		made = true
 	}
-	return any
+	return made
 }
 
 // slack is what a restore needs beside the data: marks, and the blocks of
