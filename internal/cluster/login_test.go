@@ -138,6 +138,10 @@ func TestATokenThatIsRefusedIsRenewedAndTheRequestMadeAgain(t *testing.T) {
 	if err := version(t, c); !IsDenied(err) {
 		t.Errorf("got %v, want the cluster's refusal where new credentials are no better", err)
 	}
+	h.fails("session over: log in again")
+	if err := version(t, c); err == nil || !strings.Contains(err.Error(), "session over: log in again") {
+		t.Errorf("got %v, want what the helper says, for it explains the refusal", err)
+	}
 }
 
 func TestAHelperThatGivesNoCredentialsIsNamedWithWhatItSays(t *testing.T) {

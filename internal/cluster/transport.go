@@ -79,17 +79,20 @@ func (t *renewing) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	renewed, err := t.source.get(req.Context(), had)
-	if err != nil || renewed == had {
-		return resp, nil //nolint:nilerr // the cluster's refusal says more
+	if err == nil && renewed == had {
+		return resp, nil // there is nothing better
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // so that the connection can be used again
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err // why there are no others says more than the refusal
 	}
 	again := renewed.on(req)
 	if req.GetBody != nil {
 		if again.Body, err = req.GetBody(); err != nil {
-			return resp, nil //nolint:nilerr // the answer that we have is one
+			return nil, err
 		}
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // so that the connection can be used again
-	_ = resp.Body.Close()
 	return t.base.RoundTrip(again)
 }
 
