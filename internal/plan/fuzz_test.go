@@ -78,8 +78,7 @@ func FuzzEdit(f *testing.F) {
 		want.Spec.StorageClasses = map[string]string{class: class, "gp2": class}
 		text, err := Edit("fuzz.yaml", data, &want)
 		if err != nil {
-			var editErr *EditError
-			if !errors.As(err, &editErr) {
+			if _, ok := errors.AsType[*EditError](err); !ok {
 				t.Fatalf("got %T %v, want an EditError", err, err)
 			}
 			return

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ func Schema() []byte {
 type object = map[string]any
 
 func schemaOf(f Field) object {
-	s := object{"description": f.Doc.Sentences()}
+	s := object{"description": f.Sentences()}
 	if f.Instead != "" {
 		s["not"] = object{} // nothing is right here yet
 		return s
@@ -39,14 +40,10 @@ func schemaOf(f Field) object {
 			s["additionalProperties"], s["properties"] = false, each(f.Keys, textOf(f))
 		}
 	case len(f.Fields) > 0:
-		for k, v := range groupOf(f) {
-			s[k] = v
-		}
+		maps.Copy(s, groupOf(f))
 		s["type"] = orNull(f, "object")
 	case f.Type == "string":
-		for k, v := range textOf(f) {
-			s[k] = v
-		}
+		maps.Copy(s, textOf(f))
 		if !f.Required {
 			s["type"] = []string{"string", "null"}
 		}
