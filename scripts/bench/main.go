@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/mig-cli/mig/internal/apitest"
 	"github.com/mig-cli/mig/internal/cluster"
@@ -29,7 +30,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often each figure is taken; the least counts")
 	mig := flag.String("mig", "bin/mig", "the `program` to measure")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *mig, *scale, *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
