@@ -240,6 +240,9 @@ func workloadsSettled(ctx context.Context, c *cluster.Cluster, namespace string)
 		}
 	}
 	for _, j := range jobs.Items {
+		if j.Spec.Template.Annotations[phaseAnnotation] == string(corev1.PodSucceeded) && j.Status.Succeeded == 0 {
+			return labtest.NotYet("Job " + j.Name + " has not finished"), nil
+		}
 		if j.Status.Active+j.Status.Succeeded+j.Status.Failed == 0 && !isSuspended(&j) {
 			return labtest.NotYet("Job " + j.Name + " has no pod"), nil
 		}
