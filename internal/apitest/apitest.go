@@ -12,11 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/vmware-tanzu/velero/config/crd/v1/crds"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -49,15 +49,15 @@ type Pair struct {
 
 // For starts a pair that is stopped when the test ends. The programs are the
 // lab's: `make lab-build` makes them.
-func For(t testing.TB, o Options) *Pair {
-	t.Helper()
-	p, err := Start(t.TempDir(), o)
+func For(tb testing.TB, o Options) *Pair {
+	tb.Helper()
+	p, err := Start(tb.TempDir(), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := p.Stop(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return p
@@ -87,8 +87,8 @@ func Start(dir string, o Options) (*Pair, error) {
 // Stop ends all that was started.
 func (p *Pair) Stop() error {
 	var errs []error
-	for i := len(p.stops) - 1; i >= 0; i-- {
-		errs = append(errs, p.stops[i]())
+	for _, stop := range slices.Backward(p.stops) {
+		errs = append(errs, stop())
 	}
 	p.stops = nil
 	return errors.Join(errs...)
@@ -128,7 +128,7 @@ func (p *Pair) start(name, programs string, o Options, all *clientcmdapi.Config)
 	}
 	if !o.NoVelero {
 		for _, crd := range crds.CRDs {
-			env.CRDs = append(env.CRDs, (*apiextensionsv1.CustomResourceDefinition)(crd))
+			env.CRDs = append(env.CRDs, crd)
 		}
 	}
 	env.ControlPlane.GetAPIServer().Configure().

@@ -26,8 +26,8 @@ import (
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/record"
-	"github.com/mig-cli/mig/internal/step"
 	"github.com/mig-cli/mig/internal/render"
+	"github.com/mig-cli/mig/internal/step"
 )
 
 // bench is a mig in an empty working directory, with no cluster behind it.

@@ -105,8 +105,7 @@ func (o *statusOptions) warn(ctx context.Context, last *record.Run, r step.Run) 
 		return nil
 	}
 	err := o.quiet(ctx, r)
-	var up *step.GateError
-	if errors.As(err, &up) {
+	if up, ok := errors.AsType[*step.GateError](err); ok {
 		_, err = fmt.Fprintf(o.streams.ErrOut, "mig: warning: the application runs on the source again, beside the destination: %s\n", up.Error())
 	}
 	return err

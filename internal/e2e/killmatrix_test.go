@@ -102,24 +102,12 @@ func (m *matrix) once() {
 	if len(newest) != 2 {
 		m.t.Errorf("restores of %d steps, want the stage and the final one", len(newest))
 	}
-	reasons := m.reasonsOfLastRun()
+	reasons := m.reasonsOfLastRun(m.src())
 	for _, step := range cutover() {
 		if n := count(reasons, step); n != 1 {
 			m.t.Errorf("%s is told %d times in %v", step, n, reasons)
 		}
 	}
-}
-
-// reasonsOfLastRun are the reasons of the source's Events since the last Started.
-func (m *matrix) reasonsOfLastRun() []string {
-	m.t.Helper()
-	reasons := m.reasons(m.src())
-	for i := len(reasons) - 1; i >= 0; i-- {
-		if reasons[i] == "Started" {
-			return reasons[i:]
-		}
-	}
-	return reasons
 }
 
 func count(in []string, what string) int {
@@ -180,9 +168,9 @@ func atEachEffect(when labtest.Fate) func(labtest.Request) labtest.Fate {
 func (m *matrix) table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "COMMAND\tSTEP\tREQUEST\tKILLED\tNEXT PROCESS")
+	_, _ = fmt.Fprintln(w, "COMMAND\tSTEP\tREQUEST\tKILLED\tNEXT PROCESS")
 	for _, k := range m.kills {
-		fmt.Fprintf(w, "%s\t%s\t%s (%d of the step)\t%s\t%s\n", k.command, k.at.Step, k.at, k.at.OfStep, k.when, k.again.Round(time.Second))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s (%d of the step)\t%s\t%s\n", k.command, k.at.Step, k.at, k.at.OfStep, k.when, k.again.Round(time.Second))
 	}
 	_ = w.Flush() // into memory
 	return b.String() + fmt.Sprintf("%d kills\n", len(m.kills))

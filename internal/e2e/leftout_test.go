@@ -73,7 +73,7 @@ func (s *scenario) migrateMeddled(meddle func(context.Context, *scenario) (labte
 	}
 	s.ended(r, failed)
 	s.says(r, says)
-	if reasons := s.reasons(s.src()); slices.Contains(reasons, "Completed") {
+	if reasons := s.reasonsOfLastRun(s.src()); slices.Contains(reasons, "Completed") {
 		s.t.Errorf("the Events tell of success: %v", reasons)
 	}
 }

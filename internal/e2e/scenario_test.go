@@ -201,6 +201,18 @@ func (s *scenario) reasons(c *cluster.Cluster) []string {
 	return labtest.Reasons(events)
 }
 
+// reasonsOfLastRun are the reasons of a cluster's Events since the last Started.
+func (s *scenario) reasonsOfLastRun(c *cluster.Cluster) []string {
+	s.t.Helper()
+	reasons := s.reasons(c)
+	for i, reason := range slices.Backward(reasons) {
+		if reason == "Started" {
+			return reasons[i:]
+		}
+	}
+	return reasons
+}
+
 // inOrder wants some reasons, each after the one before it.
 func inOrder(t *testing.T, got []string, want ...string) {
 	t.Helper()

@@ -23,8 +23,8 @@ const (
 	LabelRun       = Prefix + "run-uid"
 	LabelStep      = Prefix + "step"
 	LabelCreatedBy = Prefix + "created-by"
-	LabelRecord    = Prefix + "record"      // plan | run: the ConfigMaps of the records
-	LabelStagedBy  = Prefix + "staged-by"   // on a claim while a stage copies it: the plan's uid
+	LabelRecord    = Prefix + "record"    // plan | run: the ConfigMaps of the records
+	LabelStagedBy  = Prefix + "staged-by" // on a claim while a stage copies it: the plan's uid
 )
 
 // CreatedBy is the value of LabelCreatedBy.

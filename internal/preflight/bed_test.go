@@ -30,7 +30,7 @@ import (
 )
 
 // pair is the two API servers that the tests of this package share.
-var pair *apitest.Pair //nolint:gochecknoglobals // started once in TestMain; each costs ten seconds of work
+var pair *apitest.Pair
 
 func TestMain(m *testing.M) {
 	cluster.SilenceClients()
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 }
 
 // beds counts them, so that each has names of its own.
-var beds atomic.Int32 //nolint:gochecknoglobals // as pair
+var beds atomic.Int32
 
 // bed is an application with one volume on the source, a destination that is
 // ready for it, and Velero on both: all in namespaces of this bed alone. Tests
