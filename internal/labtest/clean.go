@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -98,27 +99,56 @@ func (l *Lab) forget(ctx context.Context, uid string) error {
 	return nil
 }
 
-// cancelVolumes ends the volumes that Velero still works on for the plan. A
-// restore whose pod is gone would wait for hours, and all others behind it.
+// cancelVolumes ends the volumes that Velero still works on for the plan, and
+// waits until they have ended: a restore whose pod is gone would wait for
+// hours, and one that is deleted while it runs keeps its place in the
+// node-agent for ever.
 func (l *Lab) cancelVolumes(ctx context.Context, uid string) error {
-	ofPlan := client.MatchingLabels{naming.LabelPlan: uid}
-	cancel := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cancel":true}}`))
-	var errs []error
-	for _, c := range l.Both() {
-		for list, volumes := range map[client.ObjectList]func() (client.ObjectList, string){
-			&velerov1.BackupList{}:  func() (client.ObjectList, string) { return &velerov1.PodVolumeBackupList{}, naming.VeleroBackupName },
-			&velerov1.RestoreList{}: func() (client.ObjectList, string) { return &velerov1.PodVolumeRestoreList{}, naming.VeleroRestoreName },
-		} {
-			errs = append(errs, each(ctx, c, list, ofPlan, func(o client.Object) error {
-				of, label := volumes()
-				return each(ctx, c, of, client.MatchingLabels{label: o.GetName()}, func(v client.Object) error {
-					return client.IgnoreNotFound(c.Patch(ctx, v, cancel))
-				})
-			}))
+	return Until(ctx, 2*time.Minute, "Velero works on no volume of the plan", func(ctx context.Context) (NotYet, error) {
+		left := NotYet("")
+		cancel := func(c *cluster.Cluster, o client.Object, ended bool) error {
+			if ended {
+				return nil
+			}
+			left = NotYet(o.GetName() + " is under way")
+			return client.IgnoreNotFound(c.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"cancel":true}}`))))
 		}
-	}
-	return errors.Join(errs...)
+		for _, c := range l.Both() {
+			if err := cancelOn(ctx, c, uid, cancel); err != nil {
+				return "", err
+			}
+		}
+		return left, nil
+	})
 }
+
+func cancelOn(ctx context.Context, c *cluster.Cluster, uid string, cancel func(*cluster.Cluster, client.Object, bool) error) error {
+	ofPlan := client.MatchingLabels{naming.LabelPlan: uid}
+	err := each(ctx, c, &velerov1.BackupList{}, ofPlan, func(b client.Object) error {
+		var list velerov1.PodVolumeBackupList
+		return each(ctx, c, &list, client.MatchingLabels{naming.VeleroBackupName: b.GetName()}, func(o client.Object) error {
+			v, _ := o.(*velerov1.PodVolumeBackup)
+			return cancel(c, o, slices.Contains(endedBackups, v.Status.Phase))
+		})
+	})
+	return errors.Join(err, each(ctx, c, &velerov1.RestoreList{}, ofPlan, func(r client.Object) error {
+		var list velerov1.PodVolumeRestoreList
+		return each(ctx, c, &list, client.MatchingLabels{naming.VeleroRestoreName: r.GetName()}, func(o client.Object) error {
+			v, _ := o.(*velerov1.PodVolumeRestore)
+			return cancel(c, o, slices.Contains(endedRestores, v.Status.Phase))
+		})
+	}))
+}
+
+// The phases in which Velero does nothing more.
+var (
+	endedBackups = []velerov1.PodVolumeBackupPhase{ //nolint:gochecknoglobals // a constant of a slice type
+		velerov1.PodVolumeBackupPhaseCompleted, velerov1.PodVolumeBackupPhaseFailed, velerov1.PodVolumeBackupPhaseCanceled,
+	}
+	endedRestores = []velerov1.PodVolumeRestorePhase{ //nolint:gochecknoglobals // a constant of a slice type
+		velerov1.PodVolumeRestorePhaseCompleted, velerov1.PodVolumeRestorePhaseFailed, velerov1.PodVolumeRestorePhaseCanceled,
+	}
+)
 
 // deleteBackups asks Velero to delete the plan's backups with their data. A
 // Backup object deleted by hand comes back from the object store, so the
