@@ -127,9 +127,7 @@ func (p *Pair) start(name, programs string, o Options, all *clientcmdapi.Config)
 		ControlPlaneStopTimeout:  time.Minute,
 	}
 	if !o.NoVelero {
-		for _, crd := range crds.CRDs {
-			env.CRDs = append(env.CRDs, crd)
-		}
+		env.CRDs = append(env.CRDs, crds.CRDs...)
 	}
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("profiling", "false").
