@@ -94,3 +94,22 @@ func TestALiveBackupTakesTheLabelledClaimsAndNoOtherVolumeOfTheirPods(t *testing
 		t.Errorf("the backup does not go by its policy alone: %+v", backup.Spec)
 	}
 }
+
+func TestAClaimHasOneStagePodThoughABetterNameBecomesFree(t *testing.T) {
+	const staged = `
+---
+{apiVersion: velero.io/v1, kind: PodVolumeBackup, metadata: {namespace: velero, name: pvb}, spec: {pod: {namespace: shop, name: web-1}, tags: {pvc-uid: data}}, status: {phase: Completed}}
+`
+	r := bed(t, stageSource+livePod+staged, "")
+	settle(t, EnsureStagePods(r, EveryClaim)) // the application's pod is still on its way out
+	gone := &corev1.Pod{}
+	gone.Namespace, gone.Name = "shop", "web-1"
+	if err := r.Source.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, EnsureStagePods(r, EveryClaim))
+	pods, err := listStagePods(t.Context(), r.Source, r.Owner)
+	if err != nil || len(pods) != 1 {
+		t.Errorf("%d stage pods, %v, want one: two would be restored, one of them without its volume", len(pods), err)
+	}
+}

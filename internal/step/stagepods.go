@@ -98,10 +98,34 @@ func (r Run) stagePods(ctx context.Context, which Mounting) ([]client.Object, er
 	if err != nil {
 		return nil, err
 	}
+	made, err := r.stagePodsMade(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []client.Object
 	for _, v := range volumes {
-		name := stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods)
+		name, there := made[v.Claim]
+		if there {
+			out = append(out, velero.StagePod(r.Owner, v, name, agent))
+			continue
+		}
+		name = stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods)
 		out = append(out, velero.StagePod(r.Owner, v, name, agent))
+	}
+	return out, nil
+}
+
+// stagePodsMade are the names of the stage pods that the run has, by their
+// claims. A name that is free now may have been another pod's when they were
+// made: a second pod for the same claim would be restored without its volume.
+func (r Run) stagePodsMade(ctx context.Context) (map[string]string, error) {
+	pods, err := listStagePods(ctx, r.Source, r.Owner)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, p := range pods {
+		out[p.Annotations[naming.AnnClaim]] = p.Name
 	}
 	return out, nil
 }
