@@ -144,6 +144,27 @@ func output(cmd *cobra.Command, c config.Config, formats []string, own string) (
 // showFormats are those of commands that show an object.
 func showFormats() []string { return render.Formats() }
 
+// showOptions are what commands that show something have in common.
+type showOptions struct {
+	settings config.Config
+	output   string // table, json or yaml
+}
+
+// addTo adds the flag that all of them have.
+func (o *showOptions) addTo(cmd *cobra.Command) {
+	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+}
+
+// complete fills in what the command line and the settings say.
+func (o *showOptions) complete(f *Factory, cmd *cobra.Command) error {
+	var err error
+	if o.settings, err = f.config(cmd); err != nil {
+		return err
+	}
+	o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable))
+	return err
+}
+
 // speaksJSON says whether an error is to be told as JSON, also one that came
 // before the command line was understood.
 func (f *Factory) speaksJSON(cmd *cobra.Command, args []string) bool {

@@ -20,11 +20,12 @@ import (
 )
 
 type clusterCheckOptions struct {
-	streams  Streams
-	connect  func(c plan.Cluster, file string, settings config.Config) (*cluster.Cluster, error)
-	look     func(context.Context, *cluster.Cluster, discover.As, []string) (discover.OneFacts, error)
-	check    func(discover.OneFacts) []preflight.Condition
-	settings config.Config
+	showOptions
+
+	streams Streams
+	connect func(c plan.Cluster, file string, settings config.Config) (*cluster.Cluster, error)
+	look    func(context.Context, *cluster.Cluster, discover.As, []string) (discover.OneFacts, error)
+	check   func(discover.OneFacts) []preflight.Condition
 
 	contexts   []string
 	as         discover.As
@@ -32,7 +33,6 @@ type clusterCheckOptions struct {
 	velero     string
 	printRole  string // "", missing, all
 	user       string // who gets the role; empty: who we are
-	output     string
 }
 
 // What --print-role prints.
@@ -78,11 +78,7 @@ EXIT STATUS
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.contexts = args
-			var err error
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			if err := o.parse(as, namespaces); err != nil {
@@ -100,7 +96,7 @@ EXIT STATUS
 	flags.StringVar(&o.user, "for", "", "the `user` who is to get the rights (default: who we are)")
 	complete(cmd, "as", "source", "destination")
 	complete(cmd, "print-role", missingRights, allRights)
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

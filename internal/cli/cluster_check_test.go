@@ -42,7 +42,7 @@ func (b *bench) checks(t *testing.T, f discover.OneFacts, printRole, user string
 	b.out.Reset()
 	b.err.Reset()
 	return runClusterCheck(context.Background(), &clusterCheckOptions{
-		streams: b.Streams, connect: b.connect, check: preflight.CheckOne, contexts: []string{f.Context}, output: "table", printRole: printRole, user: user,
+		streams: b.Streams, connect: b.connect, check: preflight.CheckOne, contexts: []string{f.Context}, showOptions: showOptions{output: "table"}, printRole: printRole, user: user,
 		look: func(context.Context, *cluster.Cluster, discover.As, []string) (discover.OneFacts, error) {
 			return f, nil
 		},

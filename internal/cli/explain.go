@@ -14,11 +14,12 @@ import (
 )
 
 type explainOptions struct {
+	showOptions
+
 	streams Streams
 
 	path      string
 	recursive bool
-	output    string
 }
 
 func newExplainCommand(f *Factory, run func(context.Context, *explainOptions) error) *cobra.Command {
@@ -44,11 +45,7 @@ EXIT STATUS
 			if o.path = argOf(args); o.path == "" {
 				o.path = "plan"
 			}
-			settings, err := f.config(cmd)
-			if err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)

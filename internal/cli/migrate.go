@@ -78,7 +78,7 @@ EXIT STATUS
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the steps that would be taken now; change nothing")
 	cmd.Flags().StringVar(&o.onFailure, "on-failure", "", "what a failure leaves: keep (all as it is) or rollback (all taken back); without it the source comes up where nothing has started on the destination")
 	cmd.Flags().DurationVar(&o.maxDowntime, "max-downtime", 0, "bring the source up again when it has been down for so long and nothing has started on the destination (overrides the plan's)")
-	_ = cmd.RegisterFlagCompletionFunc("on-failure", cobra.FixedCompletions([]string{failKeep, failRollback}, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
+	complete(cmd, "on-failure", failKeep, failRollback)
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "for scripts that say it to every command: migrate does not ask")
 	_ = cmd.Flags().MarkHidden("yes") // fails for an unknown flag only
 	return cmd

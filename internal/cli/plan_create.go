@@ -21,10 +21,11 @@ import (
 )
 
 type planCreateOptions struct {
-	streams  Streams
-	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	propose  func(context.Context, cluster.Source, cluster.Destination, discover.Wish) (*discover.Proposal, error)
-	settings config.Config
+	showOptions
+
+	streams Streams
+	connect func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	propose func(context.Context, cluster.Source, cluster.Destination, discover.Wish) (*discover.Proposal, error)
 
 	name             string
 	source           plan.Cluster
@@ -33,7 +34,6 @@ type planCreateOptions struct {
 	location         string
 	file             string // empty: NAME.yaml; "-": stdout
 	force            bool
-	output           string
 	sourceKubeconfig string // as it is to stand in the plan
 	destKubeconfig   string
 }
@@ -68,10 +68,7 @@ EXIT STATUS
 			if o.namespaces, err = parseNamespaces(namespaces); err != nil {
 				return withHelp(cmd, err)
 			}
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			if err := o.validate(); err != nil {
@@ -91,7 +88,7 @@ EXIT STATUS
 	flags.StringVar(&velero, "velero-namespace", "", "Velero's `namespace` on both clusters (default velero)")
 	flags.StringVarP(&o.file, "file", "f", "", "the `file` to write, - for standard output (default NAME.yaml)")
 	flags.BoolVar(&o.force, "force", false, "overwrite an existing file")
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	for _, side := range []string{"src", "dst"} {
 		_ = cmd.RegisterFlagCompletionFunc(side, completeContexts(f, side+"-kubeconfig")) // fails for an unknown flag only
 	}

@@ -16,12 +16,13 @@ import (
 )
 
 type planImportOptions struct {
+	showOptions
+
 	streams Streams
 
-	from   string
-	wish   plan.Plan
-	file   string
-	output string
+	from string
+	wish plan.Plan
+	file string
 }
 
 func newPlanImportCommand(f *Factory, run func(context.Context, *planImportOptions) error) *cobra.Command {
@@ -54,11 +55,7 @@ EXIT STATUS
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.from = args[0]
 			spec.Source.VeleroNamespace, spec.Destination.VeleroNamespace = velero, velero
-			settings, err := f.config(cmd)
-			if err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			if err := o.validate(); err != nil {
@@ -76,7 +73,7 @@ EXIT STATUS
 	flags.StringVar(&spec.Storage.Location, "storage-location", "", "the BackupStorageLocation on both clusters (default: default)")
 	flags.StringVar(&velero, "velero-namespace", "", "Velero's `namespace` on both clusters (default velero)")
 	flags.StringVarP(&o.file, "file", "f", "", "the `file` to write, - for standard output (default NAME.yaml)")
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	for _, side := range []string{"src", "dst"} {
 		_ = cmd.RegisterFlagCompletionFunc(side, completeContexts(f, side+"-kubeconfig")) // fails for an unknown flag only
 	}

@@ -18,13 +18,13 @@ import (
 )
 
 type planListOptions struct {
-	streams  Streams
-	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
-	settings config.Config
+	showOptions
+
+	streams Streams
+	connect func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	latest  func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
 
 	clusters bool
-	output   string
 }
 
 func newPlanListCommand(f *Factory, run func(context.Context, *planListOptions) error) *cobra.Command {
@@ -43,18 +43,14 @@ EXIT STATUS
   mig plan list -o json | jq -r '.plans[].file'`,
 		Args: maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.clusters, "clusters", false, "ask each plan's source for its last run")
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

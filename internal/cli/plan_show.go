@@ -12,10 +12,11 @@ import (
 )
 
 type planShowOptions struct {
+	showOptions
+
 	streams Streams
 
-	plan   string
-	output string
+	plan string
 }
 
 func newPlanShowCommand(f *Factory, run func(context.Context, *planShowOptions) error) *cobra.Command {
@@ -34,17 +35,13 @@ EXIT STATUS
 		ValidArgsFunction: completePlan,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.plan = argOf(args)
-			settings, err := f.config(cmd)
-			if err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

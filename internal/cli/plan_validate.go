@@ -21,15 +21,15 @@ import (
 )
 
 type planValidateOptions struct {
+	showOptions
+
 	streams  Streams
 	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
 	look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
 	check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
 	knownUID func(context.Context, cluster.Source, cluster.Destination, plan.Valid) error
-	settings config.Config
 
-	plan   string
-	output string
+	plan string
 }
 
 func newPlanValidateCommand(f *Factory, run func(context.Context, *planValidateOptions) error) *cobra.Command {
@@ -54,17 +54,13 @@ EXIT STATUS
 		ValidArgsFunction: completePlan,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.plan = argOf(args)
-			var err error
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

@@ -17,15 +17,15 @@ import (
 )
 
 type pvDiscoverOptions struct {
-	streams  Streams
-	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	refresh  func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
-	settings config.Config
+	showOptions
+
+	streams Streams
+	connect func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	refresh func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
 
 	plan   string
 	update bool
 	dryRun bool
-	output string
 }
 
 func newPVDiscoverCommand(f *Factory, run func(context.Context, *pvDiscoverOptions) error) *cobra.Command {
@@ -53,11 +53,7 @@ EXIT STATUS
 		ValidArgsFunction: completePlan,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.plan = argOf(args)
-			var err error
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			if o.dryRun && !o.update {
@@ -68,7 +64,7 @@ EXIT STATUS
 	}
 	cmd.Flags().BoolVar(&o.update, "update", false, "write what was found into the plan file")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --update: print what would change in the file; write nothing")
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

@@ -16,6 +16,8 @@ import (
 )
 
 type pvSetOptions struct {
+	showOptions
+
 	streams Streams
 
 	claims []string
@@ -23,7 +25,6 @@ type pvSetOptions struct {
 	plan   string
 	choice plan.Choice
 	dryRun bool
-	output string
 }
 
 // pvSetFlags are the flags as they were given.
@@ -60,13 +61,10 @@ EXIT STATUS
 		ValidArgsFunction: completeClaims,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.claims = args
-			settings, err := f.config(cmd)
-			if err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
-			if o.output, err = output(cmd, settings, showFormats(), string(render.FormatTable)); err != nil {
-				return err
-			}
+			var err error
 			if o.choice, err = given.choice(cmd.Flags().Changed); err != nil {
 				return withHelp(cmd, err)
 			}
@@ -87,7 +85,7 @@ EXIT STATUS
 	flags.BoolVar(&o.all, "all", false, "every claim of the plan")
 	flags.StringVar(&o.plan, "plan", "", "the `plan` (default: the only one in the working directory)")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would change in the file; write nothing")
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	complete(cmd, "action", string(plan.Copy), string(plan.Skip))
 	complete(cmd, "copy-method", plan.CopyFilesystem)
 	complete(cmd, "access-mode", plan.AccessModes()...)

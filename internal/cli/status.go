@@ -19,14 +19,14 @@ import (
 )
 
 type statusOptions struct {
-	streams  Streams
-	connect  func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
-	latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
-	quiet    func(context.Context, step.Run) error
-	settings config.Config
+	showOptions
 
-	plan   string
-	output string
+	streams Streams
+	connect func(plan.Plan, config.Config) (cluster.Source, cluster.Destination, error)
+	latest  func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
+	quiet   func(context.Context, step.Run) error
+
+	plan string
 }
 
 func newStatusCommand(f *Factory, run func(context.Context, *statusOptions) error) *cobra.Command {
@@ -48,17 +48,13 @@ EXIT STATUS
 		ValidArgsFunction: completePlan,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.plan = argOf(args)
-			var err error
-			if o.settings, err = f.config(cmd); err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 

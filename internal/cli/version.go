@@ -12,9 +12,9 @@ import (
 )
 
 type versionOptions struct {
-	streams Streams
+	showOptions
 
-	output string
+	streams Streams
 }
 
 func newVersionCommand(f *Factory, run func(context.Context, *versionOptions) error) *cobra.Command {
@@ -30,17 +30,13 @@ EXIT STATUS
   mig version -o json`,
 		Args: maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := f.config(cmd)
-			if err != nil {
-				return err
-			}
-			if o.output, err = output(cmd, settings, showFormats(), string(render.FormatTable)); err != nil {
+			if err := o.complete(f, cmd); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	o.addTo(cmd)
 	return cmd
 }
 
