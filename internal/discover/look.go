@@ -210,7 +210,7 @@ func (l *look) ask(gap Gap, ask func(context.Context) error) {
 		if err == nil {
 			return nil
 		}
-		gap.Denied, gap.Error, gap.Objects = cluster.IsDenied(err), inWords(err), downAPIs(err)
+		gap.Denied, gap.Error, gap.Objects = cluster.IsDenied(err), inWords(err), DownAPIs(err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.gaps = append(l.gaps, gap)

@@ -27,9 +27,10 @@ func isNoSuchAPI(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
 
-// downAPIs are the groups and versions that an error says are down: those of an
-// APIService whose server does not answer.
-func downAPIs(err error) []string {
+// DownAPIs are the groups and versions that an error of asking a cluster for its
+// kinds says are down, sorted: those of an APIService whose server does not
+// answer. nil where the error is another one, or none.
+func DownAPIs(err error) []string {
 	var failed *discovery.ErrGroupDiscoveryFailed
 	if !errors.As(err, &failed) {
 		return nil
@@ -71,7 +72,7 @@ func existingObjects(ctx context.Context, c *cluster.Cluster, namespaces []strin
 func objects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Object, error) {
 	kinds, err := listableKinds(c.Discovery)
 	var errs []error
-	if downAPIs(err) == nil { // an API that is down hides its kinds, not the others, and is told by itself
+	if DownAPIs(err) == nil { // an API that is down hides its kinds, not the others, and is told by itself
 		errs = append(errs, err)
 	}
 	var out []Object

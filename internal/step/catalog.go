@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/discover"
 )
 
 // listsAtOnce bounds the lists that run at the same time: a cluster's fair
@@ -43,12 +43,8 @@ func (c *catalog) read() error {
 		return nil
 	}
 	lists, err := discovery.ServerPreferredResources(c.of.Discovery)
-	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-		for gv := range partial.Groups {
-			c.holes = append(c.holes, gv.String())
-		}
-		slices.Sort(c.holes)
-	} else if err != nil {
+	c.holes = discover.DownAPIs(err)
+	if err != nil && c.holes == nil {
 		return err
 	}
 	c.kinds = deletable(lists)
