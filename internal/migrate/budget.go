@@ -25,8 +25,12 @@ func (d *driver) budget() time.Duration {
 // overspent says that the source has stood still for longer than it may; empty
 // where it has not.
 func (d *driver) overspent() string {
+	budget := d.budget()
+	if budget <= 0 {
+		return "" // asked at every look: the record is not copied for nothing
+	}
 	r := d.journal.Run()
-	return decideBudget(d.budget(), &r, time.Now())
+	return decideBudget(budget, &r, time.Now())
 }
 
 // decideBudget compares the time since the first workload was stopped with the
