@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -35,6 +36,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/apitest"
 	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/labtest"
 )
 
 // door is a real API server with ways to enter it.
@@ -174,12 +176,12 @@ func (d *door) gives(dir, token string) {
 func (d *door) untilRefused(token string) {
 	d.t.Helper()
 	c := d.enter(clientcmdapi.AuthInfo{Token: token})
-	for deadline := time.Now().Add(time.Minute); !apierrors.IsUnauthorized(d.lists(c)); {
-		if time.Now().After(deadline) {
-			d.t.Fatal("the token of a deleted account is still good")
+	d.must(labtest.Until(d.t.Context(), time.Minute, "the token of a deleted account is refused", func(context.Context) (labtest.NotYet, error) {
+		if apierrors.IsUnauthorized(d.lists(c)) {
+			return "", nil
 		}
-		time.Sleep(200 * time.Millisecond)
-	}
+		return "it is still good", nil
+	}))
 }
 
 func rewrittenTokenFile(d *door) {

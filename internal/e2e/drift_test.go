@@ -109,8 +109,7 @@ func (s *scenario) meanwhile(ctx context.Context, do func(context.Context, *scen
 // changeObjects waits for a stage pod: the source is stopped, and its objects
 // are backed up.
 func changeObjects(ctx context.Context, s *scenario) (labtest.NotYet, error) {
-	var pods corev1.PodList
-	if err := s.src().List(ctx, &pods, client.InNamespace(s.name), client.MatchingLabels{naming.LabelPlan: s.planUID}); err != nil || len(pods.Items) == 0 {
+	if pods, err := s.stagePods(ctx); err != nil || len(pods) == 0 {
 		return "no stage pod yet", err
 	}
 	for _, args := range [][]string{

@@ -110,16 +110,6 @@ func (m *matrix) once() {
 	}
 }
 
-func count(in []string, what string) int {
-	n := 0
-	for _, s := range in {
-		if s == what {
-			n++
-		}
-	}
-	return n
-}
-
 // run runs the command again and again, each time from another directory,
 // until nobody kills it any more.
 func (m *matrix) run(judge func(labtest.Request) labtest.Fate, command ...string) {

@@ -6,11 +6,7 @@ import (
 	"context"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/mig-cli/mig/internal/labtest"
-	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/plan"
 )
 
@@ -160,8 +156,7 @@ func TestEveryKindOfWorkloadComesBackExactlyAsItWas(t *testing.T) {
 
 // scaleUp is somebody who does not know that a migration is on.
 func scaleUp(ctx context.Context, s *scenario) (labtest.NotYet, error) {
-	var pods corev1.PodList
-	if err := s.src().List(ctx, &pods, client.InNamespace(s.name), client.MatchingLabels{naming.LabelPlan: s.planUID}); err != nil || len(pods.Items) == 0 {
+	if pods, err := s.stagePods(ctx); err != nil || len(pods) == 0 {
 		return "no stage pod yet", err
 	}
 	_, err := s.lab.Kubectl(ctx, s.src(), "", "-n", s.name, "scale", "replicaset", "bare-set", "--replicas=1")

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/labtest"
@@ -129,12 +128,12 @@ func cancelPodVolumeRestores(ctx context.Context, s *scenario) (labtest.NotYet, 
 // excludeStagePods labels mig's stage pods the way that a policy engine of the
 // cluster might: Velero then passes them by, and its backup is Completed.
 func excludeStagePods(ctx context.Context, s *scenario) (labtest.NotYet, error) {
-	var pods corev1.PodList
-	if err := s.src().List(ctx, &pods, client.InNamespace(s.name), client.MatchingLabels{naming.LabelPlan: s.planUID}); err != nil {
+	pods, err := s.stagePods(ctx)
+	if err != nil {
 		return "", err
 	}
-	for i := range pods.Items {
-		return "", patch(ctx, s.src(), &pods.Items[i], func() { pods.Items[i].Labels["velero.io/exclude-from-backup"] = "true" })
+	for i := range pods {
+		return "", patch(ctx, s.src(), &pods[i], func() { pods[i].Labels["velero.io/exclude-from-backup"] = "true" })
 	}
 	return "no stage pod yet", nil
 }

@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/labtest"
+	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/plan"
 )
 
@@ -193,6 +197,13 @@ func (s *scenario) deployNotes(megabytes int64) {
 	s.must(labtest.WriteNoise(filepath.Join(dir, "noise"), megabytes<<20))
 }
 
+// stagePods are the pods of the plan's runs in the namespace on the source.
+func (s *scenario) stagePods(ctx context.Context) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := s.src().List(ctx, &pods, client.InNamespace(s.name), client.MatchingLabels{naming.LabelPlan: s.planUID})
+	return pods.Items, err
+}
+
 // reasons are the reasons of the plan's Events on a cluster, in order.
 func (s *scenario) reasons(c *cluster.Cluster) []string {
 	s.t.Helper()
@@ -230,16 +241,20 @@ func inOrder(t *testing.T, got []string, want ...string) {
 func toldOnce(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		n := 0
-		for _, g := range got {
-			if g == w {
-				n++
-			}
-		}
-		if n != 1 {
+		if n := count(got, w); n != 1 {
 			t.Errorf("%s is told %d times, want once; told were: %s", w, n, strings.Join(got, ", "))
 		}
 	}
+}
+
+func count(in []string, what string) int {
+	n := 0
+	for _, s := range in {
+		if s == what {
+			n++
+		}
+	}
+	return n
 }
 
 // cutover are the steps of a migration with volumes, in their order. Their
