@@ -109,7 +109,7 @@ func (h *hold) build(l *lease, found *coordinationv1.Lease) *coordinationv1.Leas
 
 // drop gives everything back that is held, claims first.
 func (h *hold) drop(ctx context.Context) error {
-	var errs []error
+	errs := []error{h.remove(ctx, &h.turn)}
 	for i := range h.claims {
 		errs = append(errs, h.remove(ctx, &h.claims[i]))
 	}

@@ -79,6 +79,9 @@ type hold struct {
 	token  string
 	run    lease
 	claims []lease
+	side   string
+	turn   lease
+	queue  sights // of whoever has the turn
 	cancel context.CancelCauseFunc
 	stop   chan struct{} // closed by Release
 	done   chan struct{} // closed when renewing has ended
@@ -130,8 +133,9 @@ func (l Locker) Acquire(ctx context.Context, c *cluster.Cluster, side string, na
 }
 
 func (l Locker) want(p Place) *hold {
-	h := &hold{locker: l, c: p.Cluster, token: rand.Text(), stop: make(chan struct{}), done: make(chan struct{})}
+	h := &hold{locker: l, c: p.Cluster, token: rand.Text(), side: p.Side, queue: sights{}, stop: make(chan struct{}), done: make(chan struct{})}
 	h.run = lease{name: l.Holder.Owner.RunLease(), what: fmt.Sprintf("plan %s on the %s", l.Holder.Owner.PlanName, p.Side)}
+	h.turn = lease{name: naming.TurnLease, what: "the turn with Velero on the " + p.Side, of: h.run.name}
 	for _, ns := range sorted(p.Namespaces) {
 		h.claims = append(h.claims, lease{
 			name: naming.NamespaceLease(ns), what: fmt.Sprintf("namespace %s on the %s", ns, p.Side), of: h.run.name,

@@ -47,23 +47,52 @@ func (all leases) holding(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return run
 }
 
-// watched is another's renewed lease and since when it has not moved, by our
-// own clock.
-type watched struct {
+// sight is another's renewed lease and since when it has not moved, by our own
+// clock.
+type sight struct {
 	holder string
 	renew  metav1.MicroTime
 	since  time.Time
 }
 
-func (w watched) moved(l *coordinationv1.Lease) bool {
+func (w sight) moved(l *coordinationv1.Lease) bool {
 	return w.holder != deref(l.Spec.HolderIdentity) || !w.renew.Equal(l.Spec.RenewTime)
+}
+
+// sights are the leases that are watched, by name.
+type sights map[string]sight
+
+// life is what is known of a lease's holder.
+type life int
+
+const (
+	unknown life = iota // seen for the first time
+	silent              // has not moved yet, and is good still
+	living              // has moved
+	dead                // has not moved for as long as it is good for
+)
+
+// look says how a holder is, and remembers what was seen.
+func (s sights) look(run *coordinationv1.Lease) life {
+	before, known := s[run.Name]
+	switch {
+	case known && !before.moved(run) && time.Since(before.since) < good(run):
+		return silent
+	case known && !before.moved(run):
+		return dead
+	}
+	s[run.Name] = sight{holder: deref(run.Spec.HolderIdentity), renew: deref(run.Spec.RenewTime), since: time.Now()}
+	if known {
+		return living
+	}
+	return unknown
 }
 
 // waitOut returns when nobody living holds what is wanted, with the leases as
 // they were then. All of them are watched at once before any is taken, so that
 // a dead run that left many claims costs one waiting time.
 func (h *hold) waitOut(ctx context.Context) (leases, error) {
-	seen := map[string]watched{}
+	seen := sights{}
 	for {
 		all, err := h.list(ctx)
 		if err != nil {
@@ -81,7 +110,7 @@ func (h *hold) waitOut(ctx context.Context) (leases, error) {
 
 // allFree looks once at everything that is wanted. A lease that has moved since
 // the last look has a living holder.
-func (h *hold) allFree(ctx context.Context, all leases, seen map[string]watched) (bool, error) {
+func (h *hold) allFree(ctx context.Context, all leases, seen sights) (bool, error) {
 	free := true
 	for _, l := range h.all() {
 		found := all[l.name]
@@ -92,17 +121,15 @@ func (h *hold) allFree(ctx context.Context, all leases, seen map[string]watched)
 		if run == nil {
 			continue
 		}
-		before, known := seen[run.Name]
-		switch {
-		case !known:
+		switch seen.look(run) {
+		case unknown:
 			free = false
-			seen[run.Name] = watched{holder: deref(run.Spec.HolderIdentity), renew: deref(run.Spec.RenewTime), since: time.Now()}
 			h.tell(l.what, found)
-		case before.moved(run):
-			return false, heldBy(l.what, found)
-		case time.Since(before.since) < good(run):
+		case silent:
 			free = false
-		default:
+		case living:
+			return false, heldBy(l.what, found)
+		case dead:
 			expired, err := h.expire(ctx, all, run)
 			if err != nil {
 				return false, err

@@ -40,6 +40,7 @@ func (d *driver) lock(ctx context.Context) (context.Context, func(), error) {
 		cancel(nil)
 		return nil, nil, err
 	}
+	d.held = held
 	return work, func() { d.giveBack(ctx, held); cancel(nil) }, nil
 }
 
@@ -90,5 +91,32 @@ func (d *driver) giveBack(ctx context.Context, held *lock.Held) {
 	defer cancel()
 	if err := held.Release(ctx); err != nil {
 		d.o.Say("a lease could not be given back and runs out by itself: " + err.Error())
+	}
+}
+
+// turn is the run's turn with the Velero of the clusters that it gives work: a
+// stage restores nothing.
+type turn struct{ d *driver }
+
+func (t turn) sides() []string {
+	if t.d.o.Kind == Stage {
+		return []string{string(progress.OnSource)}
+	}
+	return []string{string(progress.OnSource), string(progress.OnDestination)}
+}
+
+func (t turn) Has() bool { return t.d.held.HasTurn(t.sides()...) }
+
+func (t turn) Take(ctx context.Context) (string, error) {
+	err := t.d.held.TakeTurn(ctx, t.sides()...)
+	if other, ok := errors.AsType[*lock.HeldError](err); ok {
+		return other.Error(), nil
+	}
+	return "", err
+}
+
+func (t turn) Give(ctx context.Context) {
+	if err := t.d.held.GiveTurn(ctx); err != nil {
+		t.d.o.Say("the turn with Velero could not be given back and ends with the run: " + err.Error())
 	}
 }

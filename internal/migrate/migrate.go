@@ -18,6 +18,7 @@ import (
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/event"
+	"github.com/mig-cli/mig/internal/lock"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
@@ -96,6 +97,7 @@ type driver struct {
 	owner   naming.Owner
 	who     string
 	store   *record.Store
+	held    *lock.Held
 	journal *record.Journal
 	sink    progress.Sink // the caller's, the record's and the Events'
 	events  *event.Sink
@@ -331,6 +333,7 @@ func (d *driver) rows(leftovers bool) []row {
 			}
 			return d.journal.Update(ctx, func(r *record.Run) { r.DestinationStarted = true })
 		},
+		turn:      turn{d},
 		overspent: d.overspent,
 	}
 	switch {

@@ -15,6 +15,7 @@ type hooks struct {
 	// stopping is told before the first workload of the source is stopped,
 	// starting before the first may start on the destination.
 	stopping, starting func(context.Context) error
+	turn               step.Turn
 	// overspent says why the source has been down for too long; empty: it has not.
 	overspent func() string
 }
@@ -36,15 +37,28 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
 		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
+		row{step.TurnTaken(h.turn), "waits until no other run of mig has work for either Velero"},
+	)
+	rows = append(rows, inTurn(h.turn,
 		row{step.EnsureInitialBackup(r, drift), "asks the source's Velero for a backup of all objects, without volume data"},
 		row{step.InitialBackupCreated(r), "waits for that backup and proves that it holds no volume data"},
 		row{step.VeleroQueuesFree(r), "waits until neither Velero has other work that ours would queue behind"},
-	)
-	return append(append(rows, standstill(r, h, drift)...),
-		row{step.FinalRestoreCreated(r), "waits for that restore and names everything that it left out"},
+	)...)
+	rows = append(rows, standstill(r, h, drift)...)
+	rows = append(rows, inTurn(h.turn, row{step.FinalRestoreCreated(r), "waits for that restore and names everything that it left out"})...)
+	return append(rows,
+		row{step.TurnGiven(h.turn), "lets the next run of mig have its turn with Velero"},
 		row{step.WorkloadsReady(r), "waits until the workloads are as ready as they were on the source"},
 		row{step.EnsureAnnotationsDeleted(r), "removes the run's helpers and marks where everything went"},
 	)
+}
+
+// inTurn are rows that need the turn.
+func inTurn(t step.Turn, rows ...row) []row {
+	for i := range rows {
+		rows[i].step = step.InTurn(t, rows[i].step)
+	}
+	return rows
 }
 
 // standstill are the steps from the first workload's stop until the
@@ -62,6 +76,7 @@ func standstill(r step.Run, h hooks, drift *step.Drift) []row {
 		row{step.EnsureInitialBackupReplicated(r), "makes the backup of the objects known on the destination"},
 		row{before(step.EnsureFinalRestore(r), h.starting), "asks the destination's Velero to restore all objects; from here on nothing is undone by itself"},
 	)
+	rows = inTurn(h.turn, rows...)
 	for i := range rows {
 		rows[i].step = within(rows[i].step, h.overspent)
 	}
@@ -93,14 +108,20 @@ func staging(r step.Run, h hooks, leftovers bool) []row {
 	if leftovers {
 		rows = append(rows, each(removesLeftovers, step.LeftoversRemoved(r)...)...)
 	}
-	return append(rows,
+	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
 		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
 		row{step.ClaimsMarked(r), "labels the claims to copy; the application's pods are not touched"},
 		row{step.EnsureStagePods(r, step.IdleClaims), "mounts the claims that no running pod mounts in stage pods"},
 		row{step.StagePodsCreated(r, step.IdleClaims), "waits until the stage pods run"},
+		row{step.TurnTaken(h.turn), "waits until no other run of mig has work for the source's Velero"},
+	)
+	rows = append(rows, inTurn(h.turn,
 		row{step.EnsureLiveBackup(r), "asks the source's Velero for a backup of the volumes; the application goes on"},
 		row{step.StageBackupCreated(r, nil), "waits for that backup and proves every volume captured"},
+	)...)
+	return append(rows,
+		row{step.TurnGiven(h.turn), "lets the next run of mig have its turn with Velero"},
 		row{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
 		row{step.EnsureStagePodsDeleted(r), "removes the stage pods"},
 		row{step.ClaimsUnmarked(r), "takes the labels from the claims again"},
@@ -153,6 +174,7 @@ func limits(p plan.Valid) func(step string) pipeline.Limits {
 	own := map[string]pipeline.Limits{
 		"StageBackupCreated":  {Stall: 5 * time.Minute, Total: 48 * time.Hour},
 		"StageRestoreCreated": {Stall: 5 * time.Minute, Total: 48 * time.Hour},
+		step.StepTurnTaken:    {Stall: 5 * time.Minute, Total: 48 * time.Hour}, // as long as another's copying
 		"VeleroQueuesFree":    {Stall: 5 * time.Minute, Total: 4 * time.Hour},
 		"StagePodsCreated":    {Stall: time.Minute, Total: 10 * time.Minute},
 		"EnsureQuiesced":      {Stall: time.Minute, Total: 15 * time.Minute},

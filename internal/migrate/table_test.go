@@ -47,6 +47,9 @@ func TestTheOrderThatKeepsDataSafe(t *testing.T) {
 	names := namesOf(cutover(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy}), hooks{}, false))
 	for _, pair := range [][2]string{
 		{"Prepare", "EnsureInitialBackup"},                                       // nothing is asked for before the plan is checked
+		{"TurnTaken", "EnsureInitialBackup"},                                     // no other run's work comes between
+		{"FinalRestoreCreated", "TurnGiven"},                                     // until Velero has nothing more to do for this one
+		{"TurnGiven", "WorkloadsReady"},                                          // and nobody waits for an application that starts slowly
 		{"InitialBackupCreated", "QuiesceApplications"},                          // the objects are backed up with their real replicas
 		{"VeleroQueuesFree", "QuiesceApplications"},                              // nobody waits in a queue with the source down
 		{"EnsureQuiesced", "EnsureStageBackup"},                                  // no final copy before no writer was seen to be left
@@ -81,9 +84,13 @@ func TestAStageStopsNothingAndRestoresNothing(t *testing.T) {
 			t.Errorf("a stage takes step %s", never)
 		}
 	}
-	for _, pair := range [][2]string{{"AnnotateResources", "EnsureStageBackup"}, {"StageBackupCreated", "EnsureClaimsUnmarked"}, {"StageBackupCreated", "EnsureStagePodsDeleted"}} {
-		if slices.Index(names, pair[0]) > slices.Index(names, pair[1]) {
-			t.Errorf("%s must come before %s", pair[0], pair[1])
+	for _, pair := range [][2]string{
+		{"AnnotateResources", "EnsureStageBackup"}, {"StageBackupCreated", "EnsureClaimsUnmarked"}, {"StageBackupCreated", "EnsureStagePodsDeleted"},
+		{"TurnTaken", "EnsureStageBackup"}, {"StageBackupCreated", "TurnGiven"},
+	} {
+		first, second := slices.Index(names, pair[0]), slices.Index(names, pair[1])
+		if first < 0 || second < 0 || first >= second {
+			t.Errorf("%s (%d) must come before %s (%d)", pair[0], first, pair[1], second)
 		}
 	}
 }
@@ -149,5 +156,27 @@ func TestDowntimeIsFromTheFirstStopToReadyWorkloads(t *testing.T) {
 	r.Steps[1].Ended = time.Time{}
 	if got := downtime(&r); got != 0 {
 		t.Errorf("got %s of a run that is not ready yet", got)
+	}
+}
+
+// notMine is a turn that another run has.
+type notMine struct{}
+
+func (notMine) Has() bool                            { return false }
+func (notMine) Take(context.Context) (string, error) { return "plan wiki", nil }
+func (notMine) Give(context.Context)                 {}
+
+func TestARunThatIsTakenUpAgainHasItsTurnBeforeItGivesVeleroWork(t *testing.T) {
+	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy})
+	h := hooks{turn: notMine{}, overspent: func() string { return "" }}
+	for kind, rows := range map[Kind][]row{Stage: staging(r, h, false), Cutover: cutover(r, h, false)} {
+		from := slices.Index(namesOf(rows), "TurnTaken")
+		to := slices.Index(namesOf(rows), "TurnGiven")
+		for _, row := range rows[from:to] {
+			d, err := row.step.Next(t.Context())
+			if err != nil || d.Verdict != pipeline.Act || d.Note.Reason() != "TurnTaken" {
+				t.Errorf("%s: %s looks at the clusters before it is the run's turn: %+v, %v", kind, row.step.Name(), d, err)
+			}
+		}
 	}
 }

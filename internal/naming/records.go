@@ -51,6 +51,10 @@ func (o Owner) RunRecordPart(section, digest string) string {
 // so that two runs of it never meet.
 func (o Owner) RunLease() string { return "mig-run-" + shorten(o.PlanUID, 40) }
 
+// TurnLease is the name of the lease of whose turn it is with a cluster's
+// Velero.
+const TurnLease = "mig-turn"
+
 // NamespaceLease is the name of the lease by which a run claims a namespace of
 // its cluster.
 func NamespaceLease(namespace string) string {

@@ -394,6 +394,6 @@ func StepNames() []string {
 		"EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods", "EnsureStagePodsDeleted", "EnsureStageRestore",
 		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "Prepare", "QuiesceApplications", "RestoresDeleted",
 		"StageBackupCreated", "StageMarksRemoved", "StagePodsCreated", "StagePodsDeleted", "StageRestoreCreated", "StorageEnsured",
-		"UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "WorkloadsReady",
+		"TurnGiven", "TurnTaken", "UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "WorkloadsReady",
 	}
 }
