@@ -76,6 +76,17 @@ func (m *matrix) isBack() {
 	m.must(m.lab.WorkloadsReady(m.t.Context(), m.src(), m.name, patience))
 }
 
+// isStaged wants the source as if nobody had been there.
+func (m *matrix) isStaged() {
+	m.t.Helper()
+	m.must(m.lab.SourceAsBefore(m.t.Context(), m.before, m.name))
+	pods, err := m.stagePods(m.t.Context())
+	m.must(err)
+	if len(pods) > 0 {
+		m.t.Errorf("%d stage pods are left", len(pods))
+	}
+}
+
 // isThere wants what an undisturbed run leaves, no more and no less.
 func (m *matrix) isThere() {
 	m.t.Helper()
@@ -169,6 +180,8 @@ func (m *matrix) table() string {
 func TestKillAtEveryEffectOfEveryStep(t *testing.T) {
 	m := newMatrix(t, "kill-each")
 	for _, when := range []labtest.Fate{labtest.KillBefore, labtest.KillAfter} {
+		m.run(atEachEffect(when), "stage")
+		m.isStaged()
 		m.run(atEachEffect(when), "migrate")
 		m.isThere()
 		m.run(atEachEffect(when), "rollback", "--yes")
@@ -184,6 +197,8 @@ func TestKillAtRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	m := newMatrix(t, "kill-random")
 	for len(m.kills) < kills {
+		m.run(atRandom(random, 2), "stage")
+		m.isStaged()
 		m.run(atRandom(random, 4), "migrate")
 		m.isThere()
 		m.run(atRandom(random, 2), "rollback", "--yes")

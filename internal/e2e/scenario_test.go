@@ -261,9 +261,9 @@ func count(in []string, what string) int {
 // names are the reasons of their Events.
 func cutover() []string {
 	return []string{
-		"Prepare", "StorageEnsured", "EnsureInitialBackup", "InitialBackupCreated", "QuiesceApplications", "EnsureQuiesced",
+		"Prepare", "StorageEnsured", "TurnTaken", "EnsureInitialBackup", "InitialBackupCreated", "QuiesceApplications", "EnsureQuiesced",
 		"EnsureStagePods", "StagePodsCreated", "EnsureStageBackup", "StageBackupCreated", "EnsureStageBackupReplicated",
 		"EnsureStageRestore", "StageRestoreCreated", "EnsureStagePodsDeleted", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated",
-		"EnsureFinalRestore", "FinalRestoreCreated", "WorkloadsReady", "EnsureAnnotationsDeleted",
+		"EnsureFinalRestore", "FinalRestoreCreated", "TurnGiven", "WorkloadsReady", "EnsureAnnotationsDeleted",
 	}
 }

@@ -175,19 +175,35 @@ func (d *driver) adopt(s start, last *record.Run) error {
 	if s.way != resume && !takesBack || last.Plan.YAML == "" || last.Plan.Digest == frozen.Digest {
 		return nil
 	}
-	p, err := plan.Parse("the plan in the run's record", []byte(last.Plan.YAML))
+	v, err := thaw(d.o.Kind, []byte(last.Plan.YAML), d.o.Plan)
 	if err != nil {
-		return err
-	}
-	now := d.o.Plan.Plan()
-	p.Spec.Source, p.Spec.Destination = now.Spec.Source, now.Spec.Destination
-	v, problems := p.Validate()
-	if len(problems) > 0 {
-		return fmt.Errorf("the plan in the record of run %s: %s", last.UID, problems[0])
+		return &RefusedError{
+			Why:  fmt.Sprintf("run %s was begun by mig %s with a plan that this mig does not take: %v", last.UID, last.Version, err),
+			Hint: "go on with that mig, or go back with: mig rollback " + d.owner.PlanName,
+		}
 	}
 	d.o.Say("the plan file was changed since this run began; the run goes on with the plan as it was")
 	d.o.Plan, d.o.Text = v, last.Plan.YAML
 	return nil
+}
+
+// thaw reads the plan in a record, with the clusters reached as it is said now.
+// What a run does must be understood to the last field, what takes it back not.
+func thaw(kind Kind, frozen []byte, now plan.Valid) (plan.Valid, error) {
+	const name = "the plan in the run's record"
+	if kind == Rollback || kind == Close {
+		v, err := plan.Thaw(name, frozen)
+		return v.Reached(now), err
+	}
+	p, err := plan.Parse(name, frozen)
+	if err != nil {
+		return plan.Valid{}, err
+	}
+	v, problems := p.Validate()
+	if len(problems) > 0 {
+		return plan.Valid{}, &plan.LoadError{File: name, Problems: problems}
+	}
+	return v.Reached(now), nil
 }
 
 func (d *driver) newStore() *record.Store {

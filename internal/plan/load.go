@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // MaxSize is the size in bytes above which a file is not read as a plan:
@@ -103,6 +105,23 @@ func LoadValid(path string) (Valid, error) {
 		return Valid{}, &LoadError{File: path, Problems: problems}
 	}
 	return v, nil
+}
+
+// Thaw reads a plan as another mig may have frozen it into a run's record, to
+// take that run back. It was valid then: what this mig does not know or no
+// longer takes is passed over, as none of it matters on the way back. Errors:
+// *LoadError where it does not even name its namespaces.
+func Thaw(name string, data []byte) (Valid, error) {
+	var p Plan
+	if err := yaml.Unmarshal(data, &p); err != nil {
+		return Valid{}, &LoadError{File: name, Err: err}
+	}
+	c := &checker{plan: &p}
+	c.namespaces()
+	if len(c.problems) > 0 {
+		return Valid{}, &LoadError{File: name, Problems: c.problems}
+	}
+	return Valid{plan: p.withDefaults()}, nil
 }
 
 func read(path string) ([]byte, error) {

@@ -9,6 +9,13 @@ type Valid struct{ plan Plan }
 // Plan is the plan with its defaults filled in.
 func (v Valid) Plan() Plan { return v.plan }
 
+// Reached is the plan with its clusters reached as another says: that one may be
+// another machine's.
+func (v Valid) Reached(as Valid) Valid {
+	v.plan.Spec.Source, v.plan.Spec.Destination = as.plan.Spec.Source, as.plan.Spec.Destination
+	return v
+}
+
 // Name of the plan.
 func (v Valid) Name() string { return v.plan.Metadata.Name }
 
