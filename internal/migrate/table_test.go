@@ -85,8 +85,11 @@ func TestAStageStopsNothingAndRestoresNothing(t *testing.T) {
 		}
 	}
 	for _, pair := range [][2]string{
-		{"AnnotateResources", "EnsureStageBackup"}, {"StageBackupCreated", "EnsureClaimsUnmarked"}, {"StageBackupCreated", "EnsureStagePodsDeleted"},
-		{"TurnTaken", "EnsureStageBackup"}, {"StageBackupCreated", "TurnGiven"},
+		{"AnnotateResources", "EnsureStageBackup"},
+		{"StageBackupCreated", "EnsureClaimsUnmarked"},
+		{"StageBackupCreated", "EnsureStagePodsDeleted"},
+		{"TurnTaken", "EnsureStageBackup"},
+		{"StageBackupCreated", "TurnGiven"},
 	} {
 		first, second := slices.Index(names, pair[0]), slices.Index(names, pair[1])
 		if first < 0 || second < 0 || first >= second {
