@@ -106,13 +106,13 @@ func TestClusterCheckPrintsRightsThatCanBeApplied(t *testing.T) {
 	}
 	want := `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
-metadata: {name: mig, namespace: shop}
+metadata: {name: mig, namespace: shop, labels: {velero.io/exclude-from-backup: "true"}}
 rules:
 - {apiGroups: [""], resources: ["pods"], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: mig, namespace: shop}
+metadata: {name: mig, namespace: shop, labels: {velero.io/exclude-from-backup: "true"}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: mig}
 subjects:
 - {kind: User, apiGroup: rbac.authorization.k8s.io, name: "jane"}

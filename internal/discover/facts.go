@@ -354,6 +354,7 @@ type Object struct {
 	OfPlan     string `json:"ofPlan,omitempty"`  // uid of the plan whose run made it
 	Restore    string `json:"restore,omitempty"` // Velero's restore that made it
 	Owned      bool   `json:"owned,omitempty"`   // has a controlling owner, which makes it again
+	Stays      bool   `json:"stays,omitempty"`   // is labelled to be in no backup of Velero's
 	// Finalizers of an object that is being deleted: they keep it.
 	Finalizers []string `json:"finalizers,omitempty"`
 }

@@ -109,6 +109,7 @@ func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
 			out := Object{
 				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name,
 				OfPlan: naming.OfPlanUID(o.Labels), Restore: o.Labels[naming.VeleroRestoreName], Owned: metav1.GetControllerOf(o) != nil,
+				Stays: o.Labels[naming.VeleroExclude] == "true",
 			}
 			if o.DeletionTimestamp != nil {
 				out.Finalizers = o.Finalizers

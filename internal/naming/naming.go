@@ -69,6 +69,7 @@ const (
 	VeleroBackupUID   = "velero.io/backup-uid"
 	VeleroRestoreName = "velero.io/restore-name"
 	VeleroStorage     = "velero.io/storage-location"
+	VeleroExclude     = "velero.io/exclude-from-backup" // "true" on an object keeps it out of every backup
 )
 
 // Owner says on whose behalf an object is made: the plan and one run of it.

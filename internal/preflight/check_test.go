@@ -585,7 +585,7 @@ rules:
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
-metadata: {name: mig, namespace: shop}
+metadata: {name: mig, namespace: shop, labels: {velero.io/exclude-from-backup: "true"}}
 rules:
 - {apiGroups: ["apps"], resources: ["deployments"], verbs: [patch]}
 `

@@ -260,7 +260,7 @@ func inUse(l look) []Condition {
 func foreign(l look) (met []string, others map[string]int) {
 	planned := map[string]bool{}
 	for _, o := range l.src.Objects {
-		if slices.Contains(l.plan.SourceNamespaces(), o.Namespace) {
+		if !o.Stays && slices.Contains(l.plan.SourceNamespaces(), o.Namespace) {
 			planned[identity(o, l.plan.DestinationNamespace(o.Namespace))] = true
 		}
 	}

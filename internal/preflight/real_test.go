@@ -381,6 +381,12 @@ func namespaceCases() []realCase {
 			b.create(b.dst, namespaced(b.ns), &corev1.ConfigMap{ObjectMeta: in(b.ns, "settings")})
 			b.create(b.src, &corev1.ConfigMap{ObjectMeta: in(b.ns, "settings")})
 		}, want{DestinationOccupied, "ConfigMap/APP/settings", "leave them as they are", blocks}},
+		{"an object whose namesake on the source stays there", func(b *bed) {
+			b.create(b.dst, namespaced(b.ns), &rbacv1.Role{ObjectMeta: in(b.ns, "mig")})
+			stays := &rbacv1.Role{ObjectMeta: in(b.ns, "mig")}
+			stays.Labels = map[string]string{"velero.io/exclude-from-backup": "true"}
+			b.create(b.src, stays)
+		}, want{DestinationInUse, "APP", "APP (1)", informs}},
 		{
 			"objects of somebody else", func(b *bed) { b.create(b.dst, namespaced(b.ns), &corev1.ConfigMap{ObjectMeta: in(b.ns, "theirs")}) },
 			want{DestinationInUse, "APP", "APP (1)", informs},

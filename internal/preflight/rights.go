@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/naming"
 )
 
 // Conditions of the rights.
@@ -98,11 +99,11 @@ func bindings(rights []discover.Right, user string) string {
 	slices.Sort(namespaces)
 	var b strings.Builder
 	for _, ns := range slices.Compact(namespaces) {
-		kind, metadata := "Cluster", "{name: mig}"
-		if ns != "" {
-			kind, metadata = "", fmt.Sprintf("{name: mig, namespace: %s}", ns)
+		kind := ""
+		if ns == "" {
+			kind = "Cluster"
 		}
-		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\nmetadata: %s\n", kind, metadata)
+		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sRoleBinding\nmetadata: %s\n", kind, staysBehind(ns))
 		fmt.Fprintf(&b, "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %sRole, name: mig}\nsubjects:\n- %s\n", kind, subject(user))
 	}
 	return b.String()
@@ -140,15 +141,25 @@ func role(namespace string, rights []discover.Right) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: rbac.authorization.k8s.io/v1\n")
 	if namespace == "" {
-		b.WriteString("kind: ClusterRole\nmetadata: {name: mig}\n")
+		b.WriteString("kind: ClusterRole\n")
 	} else {
-		fmt.Fprintf(&b, "kind: Role\nmetadata: {name: mig, namespace: %s}\n", namespace)
+		b.WriteString("kind: Role\n")
 	}
+	fmt.Fprintf(&b, "metadata: %s\n", staysBehind(namespace))
 	b.WriteString("rules:\n")
 	for _, rule := range rules(rights) {
 		fmt.Fprintf(&b, "- {apiGroups: [%q], resources: [%q], verbs: [%s]}\n", rule.group, rule.resource, strings.Join(rule.verbs, ", "))
 	}
 	return b.String()
+}
+
+// staysBehind is the metadata of what grants rights: it does not go along with
+// the namespace, where it would meet what grants those on the destination.
+func staysBehind(namespace string) string {
+	if namespace == "" {
+		return "{name: mig}"
+	}
+	return fmt.Sprintf("{name: mig, namespace: %s, labels: {%s: \"true\"}}", namespace, naming.VeleroExclude)
 }
 
 type rule struct {
