@@ -153,6 +153,19 @@ func (m *matrix) run(judge func(labtest.Request) labtest.Fate, command ...string
 	m.t.Fatalf("still killed after %d times", most)
 }
 
+// runOnce runs the command until it ends or is killed.
+func (m *matrix) runOnce(judge func(labtest.Request) labtest.Fate, command ...string) {
+	m.t.Helper()
+	wire, err := m.lab.NewWire(m.t.TempDir(), judge)
+	m.must(err)
+	defer func() { m.must(wire.Close()) }()
+	_, killed, err := wire.Run(m.t.Context(), m.t.TempDir(), append(append([]string{m.mig}, command...), m.planFile(), "-o", "json")...)
+	m.must(err)
+	if killed != nil {
+		m.kills = append(m.kills, kill{command: command[0], at: *killed, when: labtest.KillAfter})
+	}
+}
+
 // atEachEffect kills at the first of each kind of effect of each step.
 func atEachEffect(when labtest.Fate) func(labtest.Request) labtest.Fate {
 	met := map[string]bool{}
@@ -186,6 +199,29 @@ func TestKillAtEveryEffectOfEveryStep(t *testing.T) {
 		m.isThere()
 		m.run(atEachEffect(when), "rollback", "--yes")
 		m.isBack()
+	}
+}
+
+// Whoever finds a killed run may take it back instead.
+func TestKillAtEachStepAndRollBack(t *testing.T) {
+	m := newMatrix(t, "kill-back")
+	done := map[string]bool{}
+	for range cutover() {
+		var at string
+		n := len(m.kills)
+		m.runOnce(func(r labtest.Request) labtest.Fate {
+			if !r.IsEffect() || done[r.Step] {
+				return labtest.Pass
+			}
+			at = r.Step
+			return labtest.KillAfter
+		}, "migrate")
+		done[at] = true
+		m.succeeds("rollback", "--yes")
+		m.isBack()
+		if len(m.kills) == n {
+			return // every step with an effect was met
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	usage      = 2
 	incomplete = 3
 	blocked    = 10
+	locked     = 11
 )
 
 // patience is how long a run may take on a busy machine; no test measures it.

@@ -9,6 +9,7 @@ import (
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/labtest"
@@ -69,7 +70,33 @@ func TestFailedAtCutoverThenRolledBackThenStagedThenMigrated(t *testing.T) {
 		s.on(t).copied(s.on(t).stageBackup(), "notes", 0, notesMegabytes<<20/2)
 	})
 	s.succeeds("rollback", "--yes")
+	t.Run("a closed plan leaves no copy behind and runs no more", func(t *testing.T) { s.on(t).closes() })
 	t.Run("nothing of others was touched", func(t *testing.T) { beside(t) })
+}
+
+// closes closes the plan: of its copies nothing is left, its records stay.
+func (s *scenario) closes() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	s.succeeds("plan", "close", s.name, "--yes")
+	for _, c := range s.lab.Both() {
+		for _, list := range []client.ObjectList{&velerov1.BackupList{}, &velerov1.RestoreList{}, &velerov1.PodVolumeBackupList{}} {
+			s.must(c.List(ctx, list, client.MatchingLabels{naming.LabelPlan: s.planUID}))
+			if n := meta.LenList(list); n > 0 {
+				s.t.Errorf("%s: %d left in %T", c.Access.Context, n, list)
+			}
+		}
+		var records corev1.ConfigMapList
+		s.must(c.List(ctx, &records, client.InNamespace(labtest.VeleroNamespace), client.MatchingLabels{naming.LabelPlan: s.planUID, naming.LabelRecord: "run"}))
+		if len(records.Items) == 0 {
+			s.t.Errorf("%s: the records are gone with the copies", c.Access.Context)
+		}
+	}
+	for _, command := range []string{"stage", "migrate", "rollback"} {
+		r := s.run(command)
+		s.ended(r, blocked)
+		s.says(r, "closed")
+	}
 }
 
 // notesPod is the uid of the one pod of the application.

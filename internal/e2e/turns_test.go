@@ -54,6 +54,7 @@ func TestThreePlansAtOnceNeverStandInEachOthersQueue(t *testing.T) {
 	for i, s := range plans {
 		runs.Go(func() { results[i], errs[i] = s.lab.Run(t.Context(), s.dir, s.mig, "migrate", s.name) })
 	}
+	t.Run("a second run of a plan is told who has it", func(t *testing.T) { plans[0].on(t).isHeld() })
 	runs.Wait()
 	waited := 0
 	var all []standing
@@ -75,5 +76,16 @@ func TestThreePlansAtOnceNeverStandInEachOthersQueue(t *testing.T) {
 		if before := all[i]; next.from.Before(before.to) {
 			t.Errorf("%s stood still from %s while %s had Velero until %s", next.plan, next.from, before.plan, before.to)
 		}
+	}
+}
+
+// isHeld wants a second process to be refused at once.
+func (s *scenario) isHeld() {
+	s.t.Helper()
+	s.must(labtest.WaitForEvent(s.t.Context(), s.src(), s.planUID, "Started", patience))
+	for _, command := range [][]string{{"migrate"}, {"stage"}, {"rollback", "--yes"}} {
+		r := s.run(command...)
+		s.ended(r, locked)
+		s.says(r, "is held since", "plan "+s.name, "--wait")
 	}
 }
