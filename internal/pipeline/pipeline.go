@@ -43,6 +43,9 @@ type Decision struct {
 	Amounts  []progress.Amount
 	Facts    []progress.Note // happened beside the step's own end; each is told once
 	Warnings []progress.Note // the same, for what a person should look at
+	// Stall is told instead of Note where nothing moves: what may be wrong, and
+	// what a person can do. nil: Note.
+	Stall progress.Note
 }
 
 // Limits bound the waiting of one step. Zero means the default.
@@ -216,11 +219,11 @@ func (r *stepRun) follow(ctx context.Context, d Decision) (bool, error) {
 			return false, err
 		}
 		r.acted, r.troubled = true, time.Time{}
-		return r.checkLimits(ctx, d.Note) // an act that never holds ends too
+		return r.checkLimits(ctx, d) // an act that never holds ends too
 	case Wait:
 		r.troubled = time.Time{}
 		r.wait(d)
-		return r.checkLimits(ctx, d.Note)
+		return r.checkLimits(ctx, d)
 	default:
 		return true, r.fail(ctx, nil, fmt.Errorf("no verdict %d", d.Verdict))
 	}
@@ -261,13 +264,16 @@ func (r *stepRun) wait(d Decision) {
 	r.emit(state, d.Note, d.Amounts)
 }
 
-func (r *stepRun) checkLimits(ctx context.Context, n progress.Note) (bool, error) {
-	limits := r.limits()
+func (r *stepRun) checkLimits(ctx context.Context, d Decision) (bool, error) {
+	n, limits := d.Note, r.limits()
 	if took := time.Since(r.start); took >= limits.Total {
 		return true, r.fail(ctx, n, &TimeoutError{After: took.Round(time.Second), Last: n})
 	}
 	if !r.stalled && time.Since(r.moved) >= limits.Stall {
 		r.stalled = true
+		if d.Stall != nil {
+			n = d.Stall
+		}
 		return false, r.keep(ctx, progress.Stalled, n, nil)
 	}
 	return false, nil

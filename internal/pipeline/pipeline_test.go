@@ -163,6 +163,21 @@ func TestAWaitEndsAtItsLimitAndSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
+func TestAStallTellsWhatMayBeWrongWhereAStepKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := says(Wait, "pod db-0 is Pending")
+		d.Stall = progress.Remark{Why: "Restore", Say: "pod db-0 is Pending; the agent is lost, start it anew"}
+		p, _, mem := newPipeline(&fakeStep{name: "Restore", script: []Decision{d}})
+		p.Limits = func(string) Limits { return Limits{Stall: time.Minute, Total: 5 * time.Minute} }
+		if err := p.Run(t.Context()); err == nil {
+			t.Fatal("a wait without an end has ended well")
+		}
+		if told := mem.kept[0]; told.State != progress.Stalled || told.Note.Text() != d.Stall.Text() {
+			t.Errorf("a stall tells %q", told.Note.Text())
+		}
+	})
+}
+
 func TestPassingErrorsAreRiddenOutForTheirPatienceAndNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeStep{name: "Backup", script: []Decision{says(Done, "there")}, errs: map[int]error{0: errPassing, 1: errPassing}}

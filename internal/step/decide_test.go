@@ -104,6 +104,34 @@ func TestAWaitForARestoreNamesThePodThatCannotStart(t *testing.T) {
 	check(t, "pending", d, pipeline.Wait, "shop-prod/db-0: Unschedulable: unbound claims")
 }
 
+func TestAStalledRestoreSaysThatANodeAgentHasLostItsPlace(t *testing.T) {
+	prepared, inProgress := velerov1.PodVolumeRestorePhasePrepared, velerov1.PodVolumeRestorePhaseInProgress
+	on := func(c velero.Capture, node string) velero.Capture {
+		c.Restore.Namespace, c.Restore.Status.Node = "velero", node
+		return c
+	}
+	for name, c := range map[string]struct {
+		captures []velero.Capture
+		says     string // empty: nothing
+	}{
+		"none is begun": {
+			[]velero.Capture{on(back("shop/a", prepared), "node-1"), on(back("shop/b", prepared), "node-1")},
+			"by the node-agent of node-1: shop/a, shop/b.",
+		},
+		"one is begun, the other waits for its turn": {[]velero.Capture{on(back("shop/a", inProgress), "node-1"), on(back("shop/b", prepared), "node-1")}, ""},
+		"their pods do not run yet":                  {[]velero.Capture{on(back("shop/a", velerov1.PodVolumeRestorePhaseAccepted), "node-1")}, ""},
+		"not made yet":                               {[]velero.Capture{volume("shop/a", velerov1.PodVolumeBackupPhaseCompleted)}, ""},
+	} {
+		d := decideStageRestore(stageState{restore: &velerov1.Restore{Status: velerov1.RestoreStatus{Phase: velerov1.RestorePhaseInProgress}}, captures: c.captures})
+		if (d.Stall != nil) != (c.says != "") || d.Stall != nil && !strings.Contains(d.Stall.Text(), c.says) {
+			t.Errorf("%s: stalled it says %v", name, d.Stall)
+		}
+		if d.Verdict != pipeline.Wait || strings.Contains(d.Note.Text(), "lost its place") {
+			t.Errorf("%s: says %q before it has stalled", name, d.Note.Text())
+		}
+	}
+}
+
 func TestABackupIsReplicatedOnlyWithAllItsVolumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		rep     replica

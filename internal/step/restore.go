@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,6 +111,11 @@ func decideStageRestore(st stageState) pipeline.Decision {
 		d.Verdict, note.Say = pipeline.Failed, velero.RestoreTrouble(st.restore)
 	case outcome == velero.Running:
 		note.Say = waitingForRestore(st)
+		if why := noPlace(st.captures); why != "" {
+			stall := note
+			stall.Say += "; " + why
+			d.Stall = stall
+		}
 	default:
 		d.Verdict, note.Say = provenRestore(st)
 	}
@@ -171,6 +177,35 @@ func waitingForRestore(st stageState) string {
 		s += "; " + strings.Join(stuck, "; ")
 	}
 	return s
+}
+
+// noPlace explains volumes that are ready to be restored and that their
+// node-agent does not begin with, though it is at none of ours. An agent gives
+// back the place of a PodVolumeRestore when that ends; one that was deleted as
+// it ran never ends, and its place is lost until the agent starts anew (velero
+// pkg/controller/pod_volume_restore_controller.go).
+func noPlace(captures []velero.Capture) string {
+	var ready, nodes []string
+	namespace := ""
+	for _, c := range captures {
+		switch {
+		case c.Restore == nil:
+		case c.Restore.Status.Phase == velerov1.PodVolumeRestorePhaseInProgress:
+			return ""
+		case c.Restore.Status.Phase == velerov1.PodVolumeRestorePhasePrepared:
+			ready = append(ready, c.Claim)
+			nodes = append(nodes, c.Restore.Status.Node)
+			namespace = c.Restore.Namespace
+		}
+	}
+	if len(ready) == 0 {
+		return ""
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	return fmt.Sprintf("ready, but not begun by the node-agent of %s: %s. If nothing else is restored there, it has lost its place to a PodVolumeRestore that was deleted as it ran; "+
+		"start it anew: kubectl delete pod -n %s -l name=node-agent --field-selector spec.nodeName=%s",
+		strings.Join(nodes, ", "), strings.Join(ready, ", "), namespace, nodes[0])
 }
 
 func restoreFacts(captures []velero.Capture) []progress.Note {
