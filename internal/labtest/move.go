@@ -271,7 +271,7 @@ func (l *Lab) GoneFromDestination(ctx context.Context, planUID string, namespace
 // audit is what mig leaves on namespaces and claims of the source for good, and
 // the cluster's own count of a DaemonSet's templates.
 func audit() []string {
-	return []string{naming.AnnMigratedTo, naming.AnnMigratedAt, naming.AnnRunUID, "deprecated.daemonset.template.generation"}
+	return []string{naming.AnnMigratedTo, naming.AnnMigratedAt, naming.AnnRunUID, templateGeneration}
 }
 
 func (m *Move) objectsAsBefore(ctx context.Context) (string, error) {

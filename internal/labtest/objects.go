@@ -210,6 +210,10 @@ func Exists(ctx context.Context, c *cluster.Cluster, namespace string) (bool, er
 	return err == nil, client.IgnoreNotFound(err)
 }
 
+// templateGeneration counts a DaemonSet's changes of any kind, ours among them,
+// and nobody can set it back.
+const templateGeneration = "deprecated.daemonset.template.generation"
+
 // Anew are the objects without what differs between two times that the same
 // objects were made: uids, times, addresses, names of volumes, and who made them.
 func (o Objects) Anew() Objects {
@@ -226,7 +230,7 @@ func (o Objects) Anew() Objects {
 			unstructured.RemoveNestedField(u.Object, strings.Split(path, "/")...)
 		}
 		u.SetLabels(withoutKeys(u.GetLabels(), naming.LabelRun, naming.VeleroRestoreName, naming.VeleroBackupName))
-		u.SetAnnotations(withoutKeys(u.GetAnnotations(), naming.AnnRunUID, naming.AnnMigratedAt, "volume.kubernetes.io/selected-node"))
+		u.SetAnnotations(withoutKeys(u.GetAnnotations(), naming.AnnRunUID, naming.AnnMigratedAt, "volume.kubernetes.io/selected-node", templateGeneration))
 		owners := u.GetOwnerReferences()
 		for i := range owners {
 			owners[i].UID = ""
