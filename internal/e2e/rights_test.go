@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func (s *scenario) limited() {
 		rights := s.succeeds("cluster", "check", context, "--as", side.as, "--namespaces", side.namespace,
 			"--print-role=all", "--for", "system:serviceaccount:default:"+account).Stdout
 		// The names of others' Roles are not to be met.
-		rights = strings.ReplaceAll(rights, "name: mig", "name: "+account)
+		rights = regexp.MustCompile(`name: mig\b([^-])`).ReplaceAllString(rights, "name: "+account+"$1")
 		_, err = s.lab.Kubectl(ctx, side.c, rights, "apply", "-f", "-")
 		s.must(err)
 		s.t.Cleanup(func() { s.takeAway(all, side.c, account, rights) })

@@ -92,8 +92,8 @@ func (s *scenario) closes() {
 			s.t.Errorf("%s: the records are gone with the copies", c.Access.Context)
 		}
 	}
-	for _, command := range []string{"stage", "migrate", "rollback"} {
-		r := s.run(command)
+	for _, command := range [][]string{{"stage"}, {"migrate"}, {"rollback", "--yes"}} {
+		r := s.run(command...)
 		s.ended(r, blocked)
 		s.says(r, "closed")
 	}

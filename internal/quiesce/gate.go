@@ -120,6 +120,19 @@ func (w Workload) mounts(wanted map[string]bool) []string {
 	return mounted(w.GetNamespace(), w.GetName(), template.Spec.Volumes, wanted)
 }
 
+// Ended are the pods that write no more and are about to be gone. Until then
+// their volume is mounted, and their name, by which the copier finds what it
+// copied before, is not free. One that a finalizer holds is not waited for.
+func Ended(pods []corev1.Pod) []string {
+	var out []string
+	for i := range pods {
+		if p := &pods[i]; finished(p) && p.DeletionTimestamp != nil && len(p.Finalizers) == 0 {
+			out = append(out, p.Namespace+"/"+p.Name)
+		}
+	}
+	return out
+}
+
 func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }

@@ -1,6 +1,7 @@
 package quiesce
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,18 @@ func TestThePodsThatStillWrite(t *testing.T) {
 				t.Errorf("got %+v, want hope %d, %q", got, tc.hope, tc.why)
 			}
 		})
+	}
+}
+
+func TestPodsThatHaveEndedAreWaitedForUntilTheirNamesAreFree(t *testing.T) {
+	going := pod("web-a", "ReplicaSet", "web-1", "data")
+	going.Status.Phase, going.DeletionTimestamp = corev1.PodFailed, &metav1.Time{Time: time.Date(2026, 1, 1, 10, 0, 30, 0, time.UTC)}
+	held := *going.DeepCopy()
+	held.Name, held.Finalizers = "held", []string{"shop.test/guard"}
+	done := pod("old", "Job", "import", "data")
+	done.Status.Phase = corev1.PodSucceeded
+	if got := Ended([]corev1.Pod{going, held, done, pod("db-0", "StatefulSet", "db")}); !slices.Equal(got, []string{"shop/web-a"}) {
+		t.Errorf("waits for %v, want the one that is about to go", got)
 	}
 }
 

@@ -243,6 +243,8 @@ func decideQuiesced(ws []quiesce.Workload, pods []corev1.Pod, o naming.Owner, s 
 		return remark(pipeline.Wait, fmt.Sprintf("waiting for %s to end: %s", english.Plural(len(left), "pod", ""), few(left)))
 	case len(unseen) > 0:
 		return remark(pipeline.Wait, "waiting for the controllers of "+names(unseen)+" to see that they are stopped")
+	case len(quiesce.Ended(pods)) > 0:
+		return remark(pipeline.Wait, "waiting for ended pods to be gone: "+few(quiesce.Ended(pods)))
 	default:
 		return remark(pipeline.Done, "no writer is left on the source; stopped: "+english.Plural(len(m.stopped), "workload", ""))
 	}

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
@@ -259,4 +263,14 @@ func TestTheHistoryOfADaemonSetLosesTheQuiescedTemplate(t *testing.T) {
 			t.Errorf("revision %s is there: %v, want %v", name, got, want)
 		}
 	}
+}
+
+// A stage pod bears the name of the pod that the claim was last copied through;
+// where that is not free, everything is copied again.
+func TestTheGateWaitsUntilEndedPodsAreGone(t *testing.T) {
+	r := bed(t, "", "")
+	ended := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-a", DeletionTimestamp: &metav1.Time{Time: time.Now()}}}
+	ended.Status.Phase = corev1.PodFailed
+	check(t, "ended", decideQuiesced(nil, []corev1.Pod{ended}, r.Owner, r.scope()), pipeline.Wait, "shop/web-a")
+	check(t, "gone", decideQuiesced(nil, nil, r.Owner, r.scope()), pipeline.Done, "")
 }
