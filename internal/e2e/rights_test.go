@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
@@ -54,11 +55,10 @@ func (s *scenario) limited() {
 	s.lab = &own
 }
 
-// token is good for longer than any test runs.
+// token is good for longer than a run may take: mig refuses a shorter one.
 func (s *scenario) token(c *cluster.Cluster, account string) string {
 	s.t.Helper()
-	hours := int64(2 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(7 * 24 * 60 * 60))}}
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: account}}
 	s.must(c.SubResource("token").Create(s.t.Context(), of, request))
 	return request.Status.Token

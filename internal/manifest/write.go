@@ -38,6 +38,11 @@ type Summary struct {
 	Bytes int64 `json:"bytes"`
 	// Changed are the entries that were written to or went away while they were read.
 	Changed int64 `json:"changed,omitempty"`
+	// Carried is the SHA-256 of the entries as [Entry.Carried] has them: equal where two volumes differ in nothing that a
+	// copy by files carries.
+	Carried []byte `json:"carried,omitempty"`
+	// Timeless is the SHA-256 of the entries without the times of directories and links, which such a copy never carries.
+	Timeless []byte `json:"timeless,omitempty"`
 	// Digest is the SHA-256 of all bytes before this line.
 	Digest []byte `json:"digest"`
 }
@@ -54,16 +59,18 @@ func (s *Summary) add(entry Entry) {
 
 // Writer writes a manifest.
 type Writer struct {
-	to      io.Writer
-	close   []func() error
-	digest  hash.Hash
-	last    string
-	summary Summary
+	to     io.Writer
+	close  []func() error
+	digest hash.Hash
+	// Of the entries as two less exact comparisons see them.
+	carried, timeless hash.Hash
+	last              string
+	summary           Summary
 }
 
 // NewWriter begins a manifest. Its errors are those of the writer below, or an unknown encoding.
 func NewWriter(to io.Writer, encoding Encoding, hashed bool) (*Writer, error) {
-	w := &Writer{digest: sha256.New()}
+	w := &Writer{digest: sha256.New(), carried: sha256.New(), timeless: sha256.New()}
 	switch encoding {
 	case Plain:
 	case Gzip, Base64:
@@ -95,6 +102,14 @@ func (w *Writer) Add(entry Entry) error {
 	}
 	w.last = string(entry.Path)
 	w.summary.add(entry)
+	if err := json.NewEncoder(w.timeless).Encode(entry.Timeless()); err != nil {
+		return err
+	}
+	if carried, is := entry.Carried(); is {
+		if err := json.NewEncoder(w.carried).Encode(carried); err != nil {
+			return err
+		}
+	}
 	return w.line(entry)
 }
 
@@ -104,6 +119,7 @@ func (w *Writer) Gone() { w.summary.Changed++ }
 // Close writes the last line and what is left. It does not close the writer below.
 func (w *Writer) Close() (Summary, error) {
 	w.summary.End, w.summary.Digest = true, w.digest.Sum(nil)
+	w.summary.Carried, w.summary.Timeless = w.carried.Sum(nil), w.timeless.Sum(nil)
 	err := w.line(w.summary)
 	for _, end := range w.close {
 		err = errors.Join(err, end())
