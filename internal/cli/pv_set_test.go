@@ -111,7 +111,7 @@ func TestPVSetRefusesWhatThePlanWouldAndLeavesTheFile(t *testing.T) {
 		"shop/data --action teleport":            `action: "teleport": want copy or skip`,
 		"shop/cache --action copy":               `claim shop/cache: copy is not possible, only skip is`,
 		"shop/data --copy-method snapshot":       `copyMethod: snapshot is not built yet; use filesystem`,
-		"shop/data --verify":                     `verify: is not built yet`,
+		"shop/data --verify":                     `verify: needs spec.helperImage`,
 		"shop/data --size -1Gi":                  `destination.size: "-1Gi": want a size such as 10Gi`,
 		"shop/data --size 0":                     `destination.size: "0": want a size such as 10Gi, a byte at least`,
 		"shop/data --storage-class Fast!":        `destination.storageClass: "Fast!": a lowercase RFC 1123 subdomain`,

@@ -98,7 +98,7 @@ func LookSource(ctx context.Context, src cluster.Source, v plan.Valid) (SourceFa
 	l := newLook(ctx, src.Cluster)
 	l.common(&s.Facts, namespaces)
 	l.part(PartRights, func(ctx context.Context) (err error) {
-		s.Rights, err = askRights(ctx, src.Client, sourceRights(namespaces, src.VeleroNamespace))
+		s.Rights, err = askRights(ctx, src.Client, sourceRights(namespaces, src.VeleroNamespace, len(v.Verified()) > 0))
 		return err
 	})
 	l.part(PartBusy, func(ctx context.Context) (err error) {
@@ -128,7 +128,7 @@ func LookDestination(ctx context.Context, dst cluster.Destination, v plan.Valid)
 	l := newLook(ctx, dst.Cluster)
 	l.common(&d.Facts, namespaces)
 	l.part(PartRights, func(ctx context.Context) (err error) {
-		d.Rights, err = askRights(ctx, dst.Client, destinationRights(namespaces, dst.VeleroNamespace))
+		d.Rights, err = askRights(ctx, dst.Client, destinationRights(namespaces, dst.VeleroNamespace, len(v.Verified()) > 0))
 		return err
 	})
 	l.part(PartObjects, func(ctx context.Context) (err error) {

@@ -383,7 +383,7 @@ func httptestNotFound(t *testing.T) string {
 func TestRightsAreAskedOnceWhereEverythingIsAllowed(t *testing.T) {
 	asked := 0
 	c := newCluster(t, "src", interceptor.Funcs{Create: allow(func(authorizationv1.ResourceAttributes) bool { asked++; return true })})
-	got, err := askRights(t.Context(), c, sourceRights([]string{"a", "b"}, "velero"))
+	got, err := askRights(t.Context(), c, sourceRights([]string{"a", "b"}, "velero", false))
 	if err != nil || asked != 1 {
 		t.Fatalf("asked %d times, %v", asked, err)
 	}
@@ -403,7 +403,7 @@ func TestWhatIsAllowedEverywhereIsNotAskedForEachNamespace(t *testing.T) {
 		asked++
 		return a.Resource != "*" || a.Verb != "*"
 	})})
-	wanted := sourceRights([]string{"a", "b", "c"}, "velero")
+	wanted := sourceRights([]string{"a", "b", "c"}, "velero", false)
 	if _, err := askRights(t.Context(), c, wanted); err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestRightsOfOneNamespaceAreNotThoseOfAnother(t *testing.T) {
 	c := newCluster(t, "src", interceptor.Funcs{Create: allow(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Namespace == "mine" || a.Namespace == "velero" || a.Resource == "namespaces"
 	})})
-	got, err := askRights(t.Context(), c, sourceRights([]string{"mine", "theirs"}, "velero"))
+	got, err := askRights(t.Context(), c, sourceRights([]string{"mine", "theirs"}, "velero", false))
 	if err != nil {
 		t.Fatal(err)
 	}

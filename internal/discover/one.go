@@ -33,13 +33,13 @@ func LookOne(ctx context.Context, c *cluster.Cluster, as As, namespaces []string
 	}
 	if as.Source {
 		l.part(PartRights, func(ctx context.Context) (err error) {
-			f.Source, err = askRights(ctx, c.Client, sourceRights(in, c.VeleroNamespace))
+			f.Source, err = askRights(ctx, c.Client, sourceRights(in, c.VeleroNamespace, false))
 			return err
 		})
 	}
 	if as.Destination {
 		l.part(PartRights, func(ctx context.Context) (err error) {
-			f.Destination, err = askRights(ctx, c.Client, destinationRights(in, c.VeleroNamespace))
+			f.Destination, err = askRights(ctx, c.Client, destinationRights(in, c.VeleroNamespace, false))
 			return err
 		})
 	}

@@ -167,9 +167,22 @@ func everywhereNeeds() []need {
 	return []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}
 }
 
-// sourceRights is all that a run needs on the source.
-func sourceRights(namespaces []string, veleroNamespace string) []Right {
+// verifyRights are asked where a plan has volumes compared; else they are optional.
+func verifyRights(veleroNamespace string, verifies bool) []Right {
+	const why = "read volumes where they are, with verify: true"
+	out := rights(veleroNamespace, []need{{"", "pods", []string{"create", "delete"}, why}})
+	out = append(out, Right{Verb: "get", Resource: "pods", Subresource: "log", Namespace: veleroNamespace, Why: why})
+	if !verifies {
+		return optional(out)
+	}
+	return out
+}
+
+// sourceRights is all that a run needs on the source; verifies says that it has
+// volumes compared.
+func sourceRights(namespaces []string, veleroNamespace string, verifies bool) []Right {
 	return slices.Concat(
+		verifyRights(veleroNamespace, verifies),
 		rights("", clusterNeeds()),
 		rights("", everywhereNeeds()),
 		rights(veleroNamespace, veleroNeeds()),
@@ -184,9 +197,11 @@ func sourceRights(namespaces []string, veleroNamespace string) []Right {
 	)
 }
 
-// destinationRights is all that a run needs on the destination.
-func destinationRights(namespaces []string, veleroNamespace string) []Right {
+// destinationRights is all that a run needs on the destination; verifies says
+// that it has volumes compared.
+func destinationRights(namespaces []string, veleroNamespace string, verifies bool) []Right {
 	return slices.Concat(
+		verifyRights(veleroNamespace, verifies),
 		rights("", clusterNeeds()),
 		rights("", everywhereNeeds()),
 		rights("", []need{{"", "namespaces", []string{"create", "delete"}, "make the namespaces, and take them back with mig rollback"}}),

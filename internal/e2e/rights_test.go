@@ -83,10 +83,10 @@ func TestThePrintedRightsAreEnoughForAWholeMoveAndBack(t *testing.T) {
 	s.deployNotes(5)
 	s.must(s.lab.Apply(ctx, s.src(), s.name, labtest.FrontYAML))
 	s.must(s.lab.WorkloadsReady(ctx, s.src(), s.name, patience))
-	before, err := labtest.ObjectsOf(ctx, s.src(), s.name)
-	s.must(err)
 	all := s.lab
 	s.limited()
+	before, err := labtest.ObjectsOf(ctx, s.src(), s.name)
+	s.must(err)
 	s.makePlan(nil)
 
 	s.succeeds("plan", "validate")

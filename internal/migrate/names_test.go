@@ -10,7 +10,7 @@ import (
 )
 
 func TestAPlanMaySetALimitForEveryStepThereIsAndForNoOther(t *testing.T) {
-	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy})
+	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy, Verify: true})
 	names := slices.Concat(namesOf(cutover(r, hooks{}, true)), namesOf(staging(r, hooks{}, true)), namesOf(rollback(r)), namesOf(closing(r)))
 	for _, steps := range [][]pipeline.Step{step.RecoverySteps(r), step.StageAbandoned(r)} {
 		for _, s := range steps {

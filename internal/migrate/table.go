@@ -85,7 +85,7 @@ func standstill(r step.Run, h hooks, drift *step.Drift) []row {
 
 // copying are the steps that carry the volumes over.
 func copying(r step.Run) []row {
-	return []row{
+	rows := []row{
 		{step.EnsureStagePods(r, step.EveryClaim), "mounts every volume to copy in a stage pod on the source"},
 		{step.StagePodsCreated(r, step.EveryClaim), "waits until the stage pods run"},
 		{step.EnsureStageBackup(r), "asks the source's Velero for a backup of the volumes"},
@@ -93,8 +93,11 @@ func copying(r step.Run) []row {
 		{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
 		{step.EnsureStageRestore(r), "asks the destination's Velero to restore the volumes into fresh claims"},
 		{step.StageRestoreCreated(r), "waits for that restore and proves every volume restored"},
-		{step.EnsureStagePodsDeleted(r), "removes the stage pods on both clusters"},
 	}
+	if len(r.Plan.Verified()) > 0 {
+		rows = append(rows, row{step.VolumesVerified(r), "reads the volumes on both sides and proves them equal"})
+	}
+	return append(rows, row{step.EnsureStagePodsDeleted(r), "removes the stage pods on both clusters"})
 }
 
 const removesLeftovers = "removes what an earlier run of the plan left behind"
@@ -175,6 +178,7 @@ func limits(p plan.Valid) func(step string) pipeline.Limits {
 		"StageBackupCreated":  {Stall: 5 * time.Minute, Total: 48 * time.Hour},
 		"StageRestoreCreated": {Stall: 5 * time.Minute, Total: 48 * time.Hour},
 		step.StepTurnTaken:    {Stall: 5 * time.Minute, Total: 48 * time.Hour}, // as long as another's copying
+		"VolumesVerified":     {Stall: 10 * time.Minute, Total: 48 * time.Hour},
 		"VeleroQueuesFree":    {Stall: 5 * time.Minute, Total: 4 * time.Hour},
 		"StagePodsCreated":    {Stall: time.Minute, Total: 10 * time.Minute},
 		"EnsureQuiesced":      {Stall: time.Minute, Total: 15 * time.Minute},

@@ -21,7 +21,7 @@ func runOf(t *testing.T, volumes ...plan.Volume) step.Run {
 		APIVersion: plan.APIVersion, Kind: plan.Kind, Metadata: plan.Metadata{Name: "shop", UID: "5f0c8a52-6f1e-4c40-9a38-0b6a7f0e9a11"},
 		Spec: plan.Spec{
 			Source: plan.Cluster{Context: "src"}, Destination: plan.Cluster{Context: "dst"}, Storage: plan.Storage{Location: "default"},
-			Namespaces: []plan.Namespace{{Name: "shop"}}, Volumes: volumes,
+			Namespaces: []plan.Namespace{{Name: "shop"}}, Volumes: volumes, HelperImage: "registry.test/mig-mover:1",
 			Limits: plan.LimitsSpec{Timeouts: map[string]string{"WorkloadsReady": "3m"}},
 		},
 	}
@@ -44,8 +44,9 @@ func namesOf(rows []row) []string {
 }
 
 func TestTheOrderThatKeepsDataSafe(t *testing.T) {
-	names := namesOf(cutover(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy}), hooks{}, false))
+	names := namesOf(cutover(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy, Verify: true}), hooks{}, false))
 	for _, pair := range [][2]string{
+		{"StageRestoreCreated", "VolumesVerified"}, {"VolumesVerified", "EnsureStagePodsDeleted"}, // the volumes are compared while they are mounted
 		{"Prepare", "EnsureInitialBackup"},                                       // nothing is asked for before the plan is checked
 		{"TurnTaken", "EnsureInitialBackup"},                                     // no other run's work comes between
 		{"FinalRestoreCreated", "TurnGiven"},                                     // until Velero has nothing more to do for this one

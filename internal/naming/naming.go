@@ -172,6 +172,11 @@ func StagePod(namespace, claim string) string {
 	return "mig-stage-" + shorten(claim, 30) + "-" + strings.ToLower(hash(namespace + "/" + claim)[:8])
 }
 
+// VerifyPod is the name of the pod that reads a claim's volume, on either side.
+func (o Owner) VerifyPod(claim string) string {
+	return "mig-verify-" + o.RunUID + "-" + strings.ToLower(hash(claim)[:10])
+}
+
 // NewRunUID makes a run's uid of its start: ten characters of a-z and 2-7,
 // enough that two runs of one plan never meet. random is any unpredictable text.
 func NewRunUID(random string) string { return strings.ToLower(hash(random)[:10]) }

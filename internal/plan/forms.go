@@ -21,6 +21,7 @@ const (
 	FormWorkload Form = "workload" // KIND/NAMESPACE/NAME
 	FormQuantity Form = "quantity" // of bytes
 	FormDuration Form = "duration" // more than nothing
+	FormImage    Form = "image"    // of a container
 )
 
 // Text is what a form wants, in words; empty for a form that wants nothing.
@@ -33,6 +34,7 @@ func (f Form) Text() string {
 		FormWorkload: "KIND/NAMESPACE/NAME, such as Deployment/shop/web",
 		FormQuantity: "a size such as 10Gi",
 		FormDuration: "a duration such as 30m or 1h30m",
+		FormImage:    "an image such as registry.example.com/mig-mover:v1",
 	}[f]
 }
 
@@ -48,8 +50,15 @@ func (f Form) pattern() string {
 		FormWorkload: "^(" + strings.Join(QuiescedKinds(), "|") + ")/" + label + "/[^/]+$",
 		FormQuantity: `^[+]?[0-9.]+([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$`,
 		FormDuration: `^[+]?([0-9.]+(ns|us|µs|ms|s|m|h))+$`,
+		FormImage:    imagePattern,
 	}[f]
 }
+
+// imagePattern is the grammar of an image's name, without its limits of length
+// (distribution/reference): the registry, the path, a tag, a digest.
+const imagePattern = `^([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`
+
+var imageForm = regexp.MustCompile(imagePattern)
 
 const uidPattern = `^[a-z0-9]([a-z0-9-]{6,61})[a-z0-9]$`
 
@@ -71,6 +80,8 @@ func (f Form) broken(text string) []string {
 	case FormDuration:
 		d, err := time.ParseDuration(text)
 		return unless(err == nil && d > 0, "want "+f.Text())
+	case FormImage:
+		return unless(imageForm.MatchString(text), "want "+f.Text())
 	default:
 		return nil
 	}

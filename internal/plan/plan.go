@@ -91,8 +91,11 @@ func (Spec) docs() map[string]Doc {
 			Brief: "who moves the data of the volumes", Values: []string{MoverAuto, MoverVelero}, Unbuilt: []string{"mig"}, Default: MoverAuto,
 			More: "velero: Velero's node-agent, through the object store. auto: whatever suits; today that is Velero.",
 		},
-		"helperImage": {Brief: "the image of the pods that mount volumes for the copy", Instead: "mig takes the image that Velero itself runs"},
-		"quiesce":     {Brief: "the application is stopped for the last copy", Comment: true, Shown: true},
+		"helperImage": {
+			Brief: "the image of mig-mover, which reads volumes next to them", Form: FormImage,
+			More: "Needed where a volume says verify: true. The pods that only mount a volume run the image of Velero itself.",
+		},
+		"quiesce": {Brief: "the application is stopped for the last copy", Comment: true, Shown: true},
 		"accept": {
 			Brief: "findings of mig plan validate that you have seen and accept: {type, object, why}", Comment: true, Shown: true,
 			More: "They no longer block, and stand in the record of every run with your reason.",
@@ -246,7 +249,8 @@ func (Volume) docs() map[string]Doc {
 		},
 		"destination": {Brief: "the claim there: storageClass, accessModes, size; what is left out stays as on the source", Choice: true},
 		"verify": {
-			Brief: "compare the files of both sides after the copy", Unbuilt: []string{"true"}, Default: "false",
+			Brief: "compare the files of both sides, byte by byte, before the application starts on the destination", Default: "false",
+			More: "Needs spec.helperImage. Both volumes are read as a whole while the application stands still.",
 		},
 	}
 }
@@ -394,6 +398,6 @@ func StepNames() []string {
 		"EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods", "EnsureStagePodsDeleted", "EnsureStageRestore",
 		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "Prepare", "QuiesceApplications", "RestoresDeleted",
 		"StageBackupCreated", "StageMarksRemoved", "StagePodsCreated", "StagePodsDeleted", "StageRestoreCreated", "StorageEnsured",
-		"TurnGiven", "TurnTaken", "UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "WorkloadsReady",
+		"TurnGiven", "TurnTaken", "UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "VolumesVerified", "WorkloadsReady",
 	}
 }

@@ -1,6 +1,9 @@
 package plan
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Valid is a plan that Validate found sound. Only Validate makes one, so no
 // unchecked plan reaches a run.
@@ -14,6 +17,11 @@ func (v Valid) Plan() Plan { return v.plan }
 func (v Valid) Reached(as Valid) Valid {
 	v.plan.Spec.Source, v.plan.Spec.Destination = as.plan.Spec.Source, as.plan.Spec.Destination
 	return v
+}
+
+// Verified are the copied volumes whose files are compared.
+func (v Valid) Verified() []Volume {
+	return slices.DeleteFunc(v.Copied(), func(v Volume) bool { return !v.Verify })
 }
 
 // Name of the plan.

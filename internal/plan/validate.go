@@ -207,8 +207,8 @@ func (c *checker) choice(field string, v Volume) {
 	if q, err := resource.ParseQuantity(v.Destination.Size); err == nil && q.Sign() >= 0 && q.Cmp(*resource.NewQuantity(1, resource.BinarySI)) < 0 {
 		c.problem(field+".destination.size", "%q: want a size such as 10Gi, a byte at least", short(v.Destination.Size))
 	}
-	if v.Verify {
-		c.problem(field+".verify", "is not built yet; remove it (every volume is proved restored, its files are not yet compared)")
+	if v.Verify && c.plan.Spec.HelperImage == "" {
+		c.problem(field+".verify", "needs spec.helperImage, the image of mig-mover: it reads the volume on both sides")
 	}
 }
 
@@ -304,6 +304,7 @@ func (c *checker) limits() {
 }
 
 func (c *checker) mover() {
+	c.optional("spec.helperImage", c.plan.Spec.HelperImage, FormImage)
 	switch mover := c.plan.Spec.Mover; mover {
 	case "", MoverAuto, MoverVelero:
 	case "mig":

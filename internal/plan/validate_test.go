@@ -60,7 +60,7 @@ func TestValidateTellsWhatCannotBe(t *testing.T) {
 		"a claim in too many parts":      {"claim: shop/data", "claim: shop/a/b", `p.yaml:12:5: spec.volumes[0].claim: "shop/a/b": want NAMESPACE/NAME`},
 		"a volume mode that is none":     {"action: copy", "action: copy\n    volumeMode: block", `p.yaml:15:5: spec.volumes[0].volumeMode: "block": want Filesystem or Block`},
 		"an action that is not possible": {"action: copy", "action: copy\n    supported: [copy, fly]", `p.yaml:15:23: spec.volumes[0].supported[1]: "fly": want copy, move or skip`},
-		"verifying":                      {"action: copy", "action: copy\n    verify: true", `p.yaml:15:5: spec.volumes[0].verify: is not built yet`},
+		"verifying":                      {"action: copy", "action: copy\n    verify: true", `p.yaml:15:5: spec.volumes[0].verify: needs spec.helperImage`},
 		"a class without a name":         {"gp2: fast", "'': fast", `p.yaml:17:20: spec.storageClasses[]: a class without a name`},
 		"a mover that is not built":      {"storageClasses:", "mover: mig\n  storageClasses:", `p.yaml:17:3: spec.mover: mig is not built yet; use velero`},
 		"a mover that is none":           {"storageClasses:", "mover: rsync\n  storageClasses:", `p.yaml:17:3: spec.mover: "rsync": want auto or velero`},

@@ -229,15 +229,7 @@ func (s sourceStagePods) Act(ctx context.Context) error {
 }
 
 func (s sourceStagePods) pods(ctx context.Context) ([]corev1.Pod, error) {
-	var out []corev1.Pod
-	for _, ns := range s.r.Plan.SourceNamespaces() {
-		var list corev1.PodList
-		if err := s.r.Source.List(ctx, &list, client.InNamespace(ns), client.MatchingLabelsSelector{Selector: s.r.Owner.OfPlan()}); err != nil {
-			return nil, err
-		}
-		out = append(out, list.Items...)
-	}
-	return out, nil
+	return helperPods(ctx, s.r.Source, s.r.Owner.OfPlan())
 }
 
 // RestoresDeleted removes what the plan's runs gave to Velero, but for the
@@ -289,8 +281,12 @@ func (s restoresDeleted) left(ctx context.Context) ([]placed, error) {
 		var restores velerov1.RestoreList
 		var requests velerov1.DownloadRequestList
 		var maps corev1.ConfigMapList
-		if err := errors.Join(c.List(ctx, &restores, ours...), c.List(ctx, &requests, ours...), c.List(ctx, &maps, ours...)); err != nil {
+		var pods corev1.PodList
+		if err := errors.Join(c.List(ctx, &restores, ours...), c.List(ctx, &requests, ours...), c.List(ctx, &maps, ours...), c.List(ctx, &pods, ours...)); err != nil {
 			return nil, err
+		}
+		for i := range pods.Items {
+			out = append(out, placed{c, &pods.Items[i]})
 		}
 		for i := range restores.Items {
 			out = append(out, placed{c, &restores.Items[i]})
@@ -315,6 +311,8 @@ func kindOf(o client.Object) string {
 		return "DownloadRequest"
 	case *corev1.ConfigMap:
 		return "ConfigMap"
+	case *corev1.Pod:
+		return "Pod"
 	default:
 		return o.GetObjectKind().GroupVersionKind().Kind
 	}

@@ -10,8 +10,11 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mig-cli/mig/internal/mover"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
@@ -255,7 +258,7 @@ func decideStagePodsDeleted(pods []corev1.Pod) pipeline.Decision {
 
 func (s stagePodsDeleted) Act(ctx context.Context) error {
 	for _, c := range []client.Client{s.r.Source, s.r.Destination} {
-		pods, err := listStagePods(ctx, c, s.r.Owner)
+		pods, err := helperPods(ctx, c, s.r.Owner.OfRun())
 		if err != nil {
 			return err
 		}
@@ -269,12 +272,24 @@ func (s stagePodsDeleted) Act(ctx context.Context) error {
 }
 
 func (s stagePodsDeleted) pods(ctx context.Context) ([]corev1.Pod, error) {
-	src, err := listStagePods(ctx, s.r.Source, s.r.Owner)
+	src, err := helperPods(ctx, s.r.Source, s.r.Owner.OfRun())
 	if err != nil {
 		return nil, err
 	}
-	dst, err := listStagePods(ctx, s.r.Destination, s.r.Owner)
+	dst, err := helperPods(ctx, s.r.Destination, s.r.Owner.OfRun())
 	return append(src, dst...), err
+}
+
+// helperPods are the pods that runs have made for themselves: those that mount
+// volumes, and those that read them.
+func helperPods(ctx context.Context, c client.Client, of labels.Selector) ([]corev1.Pod, error) {
+	made, err := labels.NewRequirement(naming.LabelStep, selection.In, []string{mover.StepVerify, velero.StepStagePods})
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	err = c.List(ctx, &list, client.MatchingLabelsSelector{Selector: of.Add(*made)})
+	return list.Items, err
 }
 
 // listStagePods are the run's stage pods in all namespaces of a cluster.

@@ -26,6 +26,7 @@ const configMapKind = "configmap"
 // Names of steps that make Velero's objects; they label what is made.
 const (
 	StepInitialBackup = "EnsureInitialBackup"
+	StepStagePods     = "EnsureStagePods"
 	StepStageBackup   = "EnsureStageBackup"
 	StepStageRestore  = "EnsureStageRestore"
 	StepFinalRestore  = "EnsureFinalRestore"
@@ -94,7 +95,7 @@ func StagePolicy(o naming.Owner, namespace string) *corev1.ConfigMap {
 
 // StagePodLabels select the stage pods of a run.
 func StagePodLabels(o naming.Owner) map[string]string {
-	return o.Labels("EnsureStagePods")
+	return o.Labels(StepStagePods)
 }
 
 // StageRestore is the restore of the volumes into fresh claims.

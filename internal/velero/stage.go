@@ -12,12 +12,15 @@ import (
 	"github.com/mig-cli/mig/internal/plan"
 )
 
-// NodeAgent is what stage pods take from the node-agent of their cluster: they
+// NodeAgent is what the pods of a run take from the node-agent of their cluster: they
 // must run where it runs, and its image is there already.
 type NodeAgent struct {
 	Image        string
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
+	// For what reads volumes as node-agent itself does.
+	HostPods        string // the kubelet's directory of pods on a node; empty: node-agent does not see it
+	SecurityContext *corev1.SecurityContext
 }
 
 // stageContainer is the one container of a stage pod.

@@ -1,0 +1,12 @@
+package cluster
+
+import (
+	"context"
+	"io"
+)
+
+// Logs opens what the one container of a pod has written. A kubelet keeps 10 MiB
+// of it by default; what came before is lost. Errors: the cluster's own.
+func (c *Cluster) Logs(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
+	return c.Discovery.RESTClient().Get().AbsPath("/api/v1/namespaces", namespace, "pods", pod, "log").Stream(ctx)
+}
