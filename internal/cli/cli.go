@@ -71,6 +71,7 @@ if you do not like the result.`,
 		newMigrateCommand(f, runMigrate),
 		newRollbackCommand(f, runRollback),
 		newStatusCommand(f, runStatus),
+		newHistoryCommand(f, runHistory),
 		newCompletionCommand(f),
 		newVersionCommand(f, runVersion),
 		newExitCodesTopic(),
@@ -147,12 +148,22 @@ func showFormats() []string { return render.Formats() }
 // showOptions are what commands that show something have in common.
 type showOptions struct {
 	settings config.Config
-	output   string // table, json or yaml
+	formats  []string // those that the command knows; nil: those of all
+	output   string   // one of them
 }
 
 // addTo adds the flag that all of them have.
 func (o *showOptions) addTo(cmd *cobra.Command) {
-	outputFlag(cmd, showFormats(), "what is printed: table, json or yaml")
+	formats := o.known()
+	last := len(formats) - 1
+	outputFlag(cmd, formats, "what is printed: "+strings.Join(formats[:last], ", ")+" or "+formats[last])
+}
+
+func (o *showOptions) known() []string {
+	if o.formats != nil {
+		return o.formats
+	}
+	return showFormats()
 }
 
 // complete fills in what the command line and the settings say.
@@ -161,7 +172,7 @@ func (o *showOptions) complete(f *Factory, cmd *cobra.Command) error {
 	if o.settings, err = f.config(cmd); err != nil {
 		return err
 	}
-	o.output, err = output(cmd, o.settings, showFormats(), string(render.FormatTable))
+	o.output, err = output(cmd, o.settings, o.known(), string(render.FormatTable))
 	return err
 }
 

@@ -305,6 +305,9 @@ func wrongNames(err error, f *failure) bool {
 	switch {
 	case is[*discover.NoNamespaceError](err):
 		f.Hint = "name others with --namespaces"
+	case is[*noSuchRunError](err):
+		missing, _ := errors.AsType[*noSuchRunError](err)
+		f.Hint = "see which there are with: mig history " + missing.Plan
 	case is[*discover.SameClusterError](err):
 		f.Hint = "name another cluster's context with --src or --dst"
 	default:

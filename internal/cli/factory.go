@@ -14,6 +14,7 @@ import (
 	"github.com/mig-cli/mig/internal/config"
 	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/migrate"
+	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/record"
@@ -46,6 +47,8 @@ type Factory struct {
 	Check    func(plan.Valid, discover.SourceFacts, discover.DestinationFacts) []preflight.Condition
 	KnownUID func(context.Context, cluster.Source, cluster.Destination, plan.Valid) error
 	Latest   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error)
+	Runs     func(context.Context, *cluster.Cluster, naming.Owner) (runs []record.Run, broken []error, err error)
+	Story    func(context.Context, *cluster.Cluster, naming.Owner) (*record.Run, error)
 	Quiet    func(context.Context, step.Run) error // is the source still quiesced? *step.GateError: no
 	Run      func(context.Context, migrate.Options) (migrate.Result, error)
 	Preview  func(context.Context, migrate.Options) ([]migrate.Planned, error)
@@ -67,6 +70,8 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Check:    preflight.Check,
 		KnownUID: migrate.KnownUID,
 		Latest:   latestRun,
+		Runs:     record.Heads,
+		Story:    record.Read,
 		Quiet:    step.StillQuiesced,
 		Run:      migrate.Run,
 		Preview:  migrate.Preview,

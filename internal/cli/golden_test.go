@@ -37,6 +37,8 @@ func TestWhatScriptsReadIsAContract(t *testing.T) {
 		"plan-list":     "plan list --clusters",
 		"plan-create":   "plan create shop --src src --dst dst --force",
 		"pv-discover":   "pv discover shop",
+		"history":       "history",
+		"history-run":   "history shop aaaa",
 		"pv-set":        "pv set data --action skip --unset storage-class --dry-run",
 	} {
 		for _, format := range []string{"json", "yaml"} {
@@ -119,6 +121,8 @@ func everything(t *testing.T) *bench {
 		Type: "BarePods", Category: preflight.Warn, Status: preflight.True, Reason: "BarePod", Message: "a pod without an owner",
 		Objects: []string{"shop/toolbox"}, Accepted: true,
 	})
+	migrated, back, _ := pastRuns()
+	b.remember(map[string][]record.Run{"src": {migrated, back}, "dst": {migrated}})
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b.Latest = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (*record.Run, error) {
 		return &record.Run{UID: "r1", Kind: "migrate", State: record.Completed, Started: began, Ended: began.Add(time.Minute)}, nil

@@ -34,7 +34,7 @@ func TestARealClusterTakesFiveThousandVolumes(t *testing.T) {
 	if len(want.Events) != 5001 || len(want.Volumes) != 5000 || want.Plan.YAML != text {
 		t.Fatalf("%d events, %d volumes, %d bytes of plan", len(want.Events), len(want.Volumes), len(want.Plan.YAML))
 	}
-	got, err := load(t.Context(), lab.Destination.Cluster, o)
+	got, err := Read(t.Context(), lab.Destination.Cluster, o)
 	if err != nil || !slices.Equal(got.Events, want.Events) || !slices.Equal(got.Volumes, want.Volumes) || got.Plan.YAML != text {
 		t.Errorf("the replica differs: %v", err)
 	}

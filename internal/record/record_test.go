@@ -174,7 +174,7 @@ func TestWhatIsKeptIsReadBackOnBothClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for side, c := range map[string]*cluster.Cluster{"source": src.Cluster, "destination": dst.Cluster} {
-		r, err := load(t.Context(), c, owner)
+		r, err := Read(t.Context(), c, owner)
 		if err != nil {
 			t.Fatalf("%s: %v", side, err)
 		}
@@ -365,7 +365,7 @@ func TestADestinationThatIsAwayStopsARunUnlessItMayBeAway(t *testing.T) {
 	if err := j.Finish(t.Context(), Completed, ""); err != nil || j.ReplicaTrouble() != nil {
 		t.Errorf("got %v, %v", err, j.ReplicaTrouble())
 	}
-	if r, err := load(t.Context(), dst.Cluster, owner); err != nil || !r.IsDone("QuiesceApplications") || r.State != Completed {
+	if r, err := Read(t.Context(), dst.Cluster, owner); err != nil || !r.IsDone("QuiesceApplications") || r.State != Completed {
 		t.Errorf("the replica did not catch up: %+v, %v", r, err)
 	}
 }
@@ -573,7 +573,7 @@ func TestFiveThousandVolumesFitAndNothingIsLost(t *testing.T) {
 	}
 	want := again.Run()
 	for side, c := range map[string]*cluster.Cluster{"source": src.Cluster, "destination": dst.Cluster} {
-		got, err := load(t.Context(), c, owner)
+		got, err := Read(t.Context(), c, owner)
 		if err != nil {
 			t.Fatalf("%s: %v", side, err)
 		}

@@ -182,6 +182,34 @@ func (r *Run) Current() (Step, bool) {
 	return r.Steps[i], true
 }
 
+// IsAhead says whether this copy of a run's record tells more of it than the
+// other: a cluster that was away for a while has an older one.
+func (r *Run) IsAhead(other *Run) bool {
+	if r.Attempts != other.Attempts {
+		return r.Attempts > other.Attempts
+	}
+	return r.told().After(other.told())
+}
+
+// told is the last moment that the record tells of.
+func (r *Run) told() time.Time {
+	last := r.Started
+	later := func(t time.Time) {
+		if t.After(last) {
+			last = t
+		}
+	}
+	later(r.Ended)
+	for _, s := range r.Steps {
+		later(s.Started)
+		later(s.Ended)
+	}
+	if n := len(r.Events); n > 0 {
+		later(r.Events[n-1].Time)
+	}
+	return last
+}
+
 // Warnings are the events that a person should look at.
 func (r *Run) Warnings() []Event {
 	var out []Event

@@ -86,7 +86,7 @@ func (s *Store) Latest(ctx context.Context) (*Run, error) {
 
 // Load reads one run, whole. Errors: ErrNoRun, *NewerError, *BrokenError.
 func (s *Store) Load(ctx context.Context, runUID string) (*Run, error) {
-	return load(ctx, s.src.Cluster, s.ownerOf(runUID))
+	return Read(ctx, s.src.Cluster, s.ownerOf(runUID))
 }
 
 // List are the plan's runs as their heads tell them, the newest first. What
@@ -98,22 +98,33 @@ func (s *Store) List(ctx context.Context) ([]Run, error) {
 // List are the runs of which a cluster has a record, the newest first: of one
 // plan, or of all where the owner names none. Each is as its head tells it.
 func List(ctx context.Context, c *cluster.Cluster, owner naming.Owner) ([]Run, error) {
-	var found corev1.ConfigMapList
-	err := c.List(ctx, &found, client.InNamespace(c.VeleroNamespace), client.MatchingLabelsSelector{Selector: owner.Records(naming.RecordRun)})
-	if err != nil {
-		return nil, fmt.Errorf("list the run records in namespace %s: %w", c.VeleroNamespace, err)
+	runs, broken, err := Heads(ctx, c, owner)
+	if err == nil && len(broken) > 0 {
+		err = broken[0] // who goes on from these runs must not miss one
 	}
-	runs := make([]Run, 0, len(found.Items))
+	return runs, err
+}
+
+// Heads is List for who only reads: a record that cannot be read hides no
+// other. broken says of each such which it is, and why.
+func Heads(ctx context.Context, c *cluster.Cluster, owner naming.Owner) (runs []Run, broken []error, err error) {
+	var found corev1.ConfigMapList
+	err = c.List(ctx, &found, client.InNamespace(c.VeleroNamespace), client.MatchingLabelsSelector{Selector: owner.Records(naming.RecordRun)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the run records in namespace %s: %w", c.VeleroNamespace, err)
+	}
+	runs = make([]Run, 0, len(found.Items))
 	for i := range found.Items {
 		h, err := decodeHead(&found.Items[i])
 		if err != nil {
-			return nil, err
+			broken = append(broken, err)
+			continue
 		}
 		h.Plan.YAML = found.Items[i].Data[keyPlan]
 		runs = append(runs, h.Run)
 	}
 	slices.SortFunc(runs, func(a, b Run) int { return b.Started.Compare(a.Started) })
-	return runs, nil
+	return runs, broken, nil
 }
 
 // End writes the end of a run that this process does not drive: a rollback
@@ -146,7 +157,9 @@ func (s *Store) ownerOf(runUID string) naming.Owner {
 	return o
 }
 
-func load(ctx context.Context, c *cluster.Cluster, owner naming.Owner) (*Run, error) {
+// Read is one run, whole, as one cluster tells it: any of the two will do.
+// Errors: ErrNoRun, *NewerError, *BrokenError.
+func Read(ctx context.Context, c *cluster.Cluster, owner naming.Owner) (*Run, error) {
 	h, cm, err := readHead(ctx, c, owner.RunRecord())
 	if err != nil {
 		return nil, err

@@ -20,9 +20,11 @@ const (
 	FormatTable Format = "table"
 	FormatJSON  Format = "json"
 	FormatYAML  Format = "yaml"
+	// FormatMarkdown is the table for a page, such as the summary of a CI job.
+	FormatMarkdown Format = "markdown"
 )
 
-// Formats are those that Print knows.
+// Formats are those of every command that shows something.
 func Formats() []string { return []string{string(FormatTable), string(FormatJSON), string(FormatYAML)} }
 
 // Table is an object made for eyes.
@@ -55,12 +57,48 @@ func Print(w io.Writer, f Format, width int, object any, table func() Table) err
 		}
 		_, err = w.Write(out)
 		return err
+	case FormatMarkdown:
+		_, err := io.WriteString(w, table().Markdown())
+		return err
 	case FormatTable:
 		return table().Write(w, width)
 	default:
-		return fmt.Errorf("no output format %q; there are: %s", f, strings.Join(Formats(), ", "))
+		return fmt.Errorf("no output format %q; there are: %s", f, strings.Join(append(Formats(), string(FormatMarkdown)), ", "))
 	}
 }
+
+// Markdown is the table as GitHub and GitLab show it.
+func (t Table) Markdown() string {
+	if len(t.Rows) == 0 {
+		if t.Empty == "" {
+			return ""
+		}
+		return MarkdownText(t.Empty) + "\n"
+	}
+	var out strings.Builder
+	line := func(cells []string) {
+		for _, c := range cells {
+			out.WriteString("| " + MarkdownText(c) + " ")
+		}
+		out.WriteString("|\n")
+	}
+	line(t.Columns)
+	out.WriteString(strings.Repeat("| --- ", len(t.Columns)) + "|\n")
+	for _, row := range t.Rows {
+		line(row)
+	}
+	return out.String()
+}
+
+// MarkdownText is a text that a page shows as it is: names of objects and what
+// clusters say must not become markup, links or another cell.
+func MarkdownText(s string) string {
+	return markup.Replace(strings.Join(strings.Fields(s), " "))
+}
+
+var markup = strings.NewReplacer( //nolint:gochecknoglobals // a constant table
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "#", `\#`, "~", `\~`, "@", "&#64;",
+)
 
 // Without is the table without those columns that say the same word in every
 // row: what is so everywhere need not take room on a terminal.
