@@ -28,6 +28,7 @@ func Run(ctx context.Context, f *Factory, args []string) int {
 	root.SetOut(f.Streams.Out)
 	root.SetErr(f.Streams.ErrOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	f.endLogs(codeOf(err), err)
 	return report(f.Streams.ErrOut, f.speaksJSON(cmd, args), err)
 }
 
@@ -53,12 +54,14 @@ if you do not like the result.`,
 				ctx, _ := f.untilStop(cmd.Context()) // ends with the context of Run
 				cmd.SetContext(ctx)
 			}
-			return nil
+			return f.openLogs(cmd)
 		},
 	}
 	cmd.SetFlagErrorFunc(withHelp)
 	flags := cmd.PersistentFlags()
 	flags.String("kubeconfig", "", "the kubeconfig `file` where the plan names none (default: kubectl's rules)")
+	flags.CountP("verbose", "v", "also say what is tried again, why things fail, and with -vv every request to the clusters (not in the live view)")
+	flags.String("log-file", "", "append all of that to a `file`, without secrets")
 	flags.String("color", "auto", "colour the live view: auto, always or never")
 	complete(cmd, "color", "auto", "always", "never")
 	cmd.CompletionOptions.DisableDefaultCmd = true

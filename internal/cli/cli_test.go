@@ -564,10 +564,6 @@ func TestAnInterruptIsSaidAndLetsTheRunEnd(t *testing.T) {
 	}
 }
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
 func TestAnInterruptEndsWhatHasNoSafePointAtOnce(t *testing.T) {
 	b := newBench(t)
 	writePlan(t, "shop.yaml", shopPlan)

@@ -126,6 +126,14 @@ type failure struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
+// codeOf is the exit code of an error.
+func codeOf(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	return explain(err).Code
+}
+
 // report tells of an error, if there is one, and gives the exit code.
 func report(w io.Writer, asJSON bool, err error) int {
 	if err == nil {

@@ -52,18 +52,19 @@ type Factory struct {
 	Quiet    func(context.Context, step.Run) error // is the source still quiesced? *step.GateError: no
 	Run      func(context.Context, migrate.Options) (migrate.Result, error)
 	Preview  func(context.Context, migrate.Options) ([]migrate.Planned, error)
+
+	logs *logs // of the command that runs; nil before and after
 }
 
 // NewFactory makes the factory of a process from what the process has.
 func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 	cluster.SilenceClients()
 	streams := processStreams(in, out, errOut)
-	return &Factory{
+	f := &Factory{
 		Streams:  streams,
 		Getenv:   os.Getenv,
 		Stop:     stop,
 		Contexts: cluster.Contexts,
-		Connect:  streams.console(in).Connect,
 		Propose:  discover.Propose,
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,
@@ -76,6 +77,12 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Run:      migrate.Run,
 		Preview:  migrate.Preview,
 	}
+	f.Connect = func(a cluster.Access, veleroNamespace string) (*cluster.Cluster, error) {
+		console := streams.console(in)
+		console.Log = f.log().Logger
+		return console.Connect(a, veleroNamespace)
+	}
+	return f
 }
 
 func processStreams(in, out, errOut *os.File) Streams {

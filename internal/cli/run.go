@@ -38,6 +38,7 @@ type runOptions struct {
 	stop      <-chan struct{}
 	canRedraw bool
 	colour    func(config.Colour) bool
+	log       func() *logs
 	settings  config.Config
 
 	kind   string
@@ -53,7 +54,7 @@ func runFormats() []string { return []string{string(render.FormatJSON)} }
 
 func newRunOptions(f *Factory, kind string) runOptions {
 	return runOptions{
-		streams: f.Streams, connect: f.both, run: f.Run, preview: f.Preview, stop: f.Stop, canRedraw: f.canRedraw(), colour: f.colour, kind: kind,
+		streams: f.Streams, connect: f.both, run: f.Run, preview: f.Preview, stop: f.Stop, canRedraw: f.canRedraw(), colour: f.colour, log: f.log, kind: kind,
 	}
 }
 
@@ -103,7 +104,12 @@ func (o *runOptions) request() (migrate.Options, string, error) {
 func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string) error {
 	view := o.view(r)
 	tally := newTally(time.Now())
-	r.Sink, r.Say = progress.Tee(tally, view), view.Say
+	log := o.log()
+	r.Sink = progress.Tee(tally, view, log)
+	r.Say = func(text string) {
+		log.Info("said", "text", text)
+		view.Say(progress.Redact(text))
+	}
 	heard := o.sayInterrupt(ctx, view)
 	o.announce(ctx, view, r)
 	result, err := o.run(ctx, r)
@@ -119,6 +125,7 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 		j.Line(s)
 	}
 	view.Close()
+	log.hushed.Store(false)
 	if o.output == "" {
 		s.tell(o.streams, planArg(path))
 	}
@@ -146,6 +153,7 @@ func (o *runOptions) view(r migrate.Options) render.View {
 	case o.output == string(render.FormatJSON):
 		return render.NewJSON(o.streams.Out)
 	case o.watch && o.canRedraw:
+		o.log().hushed.Store(true)
 		p := r.Plan.Plan()
 		return render.NewBars(render.BarsOptions{
 			Writer: o.streams.ErrOut, Size: o.streams.Size, Colour: o.colour(o.settings.Colour),

@@ -88,6 +88,11 @@ func (console Console) Connect(a Access, veleroNamespace string) (*Cluster, erro
 	cfg.QPS = -1 // the server's own priority and fairness paces us
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = naming.CreatedBy // also the field manager that objects remember us by
+	if console.Log != nil {
+		cfg.Wrap(func(base http.RoundTripper) http.RoundTripper {
+			return &logging{log: console.Log, context: a.Context, base: base}
+		})
+	}
 	return console.open(cfg, a, veleroNamespace)
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
@@ -30,10 +31,12 @@ import (
 // browser's window and a second factor.
 const LoginTimeout = 3 * time.Minute
 
-// Console is where a login helper may ask its user.
+// Console is where a login helper may ask its user, and where requests are
+// logged.
 type Console struct {
-	In  *os.File  // a terminal; nil: nobody can be asked
-	Err io.Writer // what a helper says while it asks
+	In  *os.File     // a terminal; nil: nobody can be asked
+	Err io.Writer    // what a helper says while it asks
+	Log *slog.Logger // is told of every request; nil: nobody is
 }
 
 // LoginError is a login helper of a kubeconfig (its users[].exec) that gave no

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/pflag"
@@ -33,7 +34,15 @@ type Config struct {
 	Output     string `mapstructure:"output"`     // empty: what the command prefers
 	Kubeconfig string `mapstructure:"kubeconfig"` // empty: kubectl's rules
 	Colour     Colour `mapstructure:"color"`
+	LogFile    string `mapstructure:"log-file"` // empty: no log is kept
+	// Heartbeat is how often plain lines tell what a step waits for; 0: never.
+	Heartbeat time.Duration `mapstructure:"heartbeat"`
+	// LogGroups is whose marks fold the lines of a step in a CI's log; empty: nobody's.
+	LogGroups string `mapstructure:"log-groups"`
 }
+
+// DefaultHeartbeat keeps a log short, and a CI that ends what is silent quiet.
+const DefaultHeartbeat = 30 * time.Second
 
 // Error is a setting that cannot be used.
 type Error struct {
@@ -46,8 +55,15 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Where, e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Keys are the settings' names: as flags where a command has one, in the file,
-// and in capitals behind MIG_ in the environment.
-func Keys() []string { return []string{"output", "kubeconfig", "color"} }
+// and in capitals behind MIG_ in the environment, with _ for -.
+func Keys() []string {
+	return []string{"output", "kubeconfig", "color", "log-file", "heartbeat", "log-groups"}
+}
+
+// Variable is the environment's name of a setting.
+func Variable(key string) string {
+	return "MIG_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
 
 // Path is the settings' file: MIG_CONFIG, else config.yaml in the directory mig
 // of the user's configuration. Empty where there is neither.
@@ -70,12 +86,13 @@ func Path(getenv func(string) string) string {
 func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 	v := viper.New()
 	v.SetDefault("color", string(ColourAuto))
+	v.SetDefault("heartbeat", DefaultHeartbeat)
 	path := Path(getenv)
 	if err := readFile(v, path, getenv("MIG_CONFIG") != ""); err != nil {
 		return Config{}, &Error{Where: path, Err: err}
 	}
 	for _, key := range Keys() {
-		if value := getenv("MIG_" + strings.ToUpper(key)); value != "" {
+		if value := getenv(Variable(key)); value != "" {
 			v.Set(key, value)
 		}
 		if f := flags.Lookup(key); f != nil && f.Changed {
@@ -116,6 +133,12 @@ func readFile(v *viper.Viper, path string, must bool) error {
 func (c Config) validate() error {
 	if !slices.Contains([]Colour{ColourAuto, ColourAlways, ColourNever}, c.Colour) {
 		return &Error{Where: "color", Err: fmt.Errorf("%q is none of auto, always, never", c.Colour)}
+	}
+	if c.Heartbeat < 0 {
+		return &Error{Where: "heartbeat", Err: fmt.Errorf("%s: a time is not below zero", c.Heartbeat)}
+	}
+	if !slices.Contains([]string{"", "github", "gitlab"}, c.LogGroups) {
+		return &Error{Where: "log-groups", Err: fmt.Errorf("%q is none of github, gitlab", c.LogGroups)}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -38,13 +39,13 @@ func load(t *testing.T, file string, env map[string]string, args ...string) (Con
 }
 
 func TestTheNearerSettingWins(t *testing.T) {
-	const file = "output: yaml\nkubeconfig: /from/file\ncolor: never\n"
-	env := map[string]string{"MIG_OUTPUT": "json", "MIG_KUBECONFIG": "/from/env"}
+	const file = "output: yaml\nkubeconfig: /from/file\ncolor: never\nheartbeat: 2m\nlog-groups: github\n"
+	env := map[string]string{"MIG_LOG_FILE": "/from/env.log", "MIG_LOG_GROUPS": "gitlab", "MIG_OUTPUT": "json", "MIG_KUBECONFIG": "/from/env"}
 	got, err := load(t, file, env, "--output=table")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Output: "table", Kubeconfig: "/from/env", Colour: ColourNever}
+	want := Config{Output: "table", Kubeconfig: "/from/env", Colour: ColourNever, LogFile: "/from/env.log", Heartbeat: 2 * time.Minute, LogGroups: "gitlab"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -52,7 +53,7 @@ func TestTheNearerSettingWins(t *testing.T) {
 
 func TestWithoutAnySettingTheDefaultsHold(t *testing.T) {
 	got, err := load(t, "", nil)
-	if want := (Config{Colour: ColourAuto}); err != nil || got != want {
+	if want := (Config{Colour: ColourAuto, Heartbeat: DefaultHeartbeat}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -66,6 +67,9 @@ func TestASettingThatCannotBeUsedIsSaidByName(t *testing.T) {
 		{"an unknown one in the file", "outptu: json\n", nil, `unknown setting "outptu"`},
 		{"a file that is not YAML", "output: [\n", nil, "config.yaml"},
 		{"a file named by MIG_CONFIG that is not there", "", map[string]string{"MIG_CONFIG": "/no/such"}, "/no/such"},
+		{"no time", "heartbeat: often\n", nil, `invalid duration`},
+		{"a time below zero", "", map[string]string{"MIG_HEARTBEAT": "-1s"}, "heartbeat: -1s"},
+		{"no CI of ours", "log-groups: jenkins\n", nil, `log-groups: "jenkins" is none of`},
 		{"no colour of ours", "", map[string]string{"MIG_COLOR": "red"}, `color: "red" is none of`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
