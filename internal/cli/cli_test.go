@@ -505,7 +505,7 @@ func TestARunAsJSONEndsInItsSummary(t *testing.T) {
 	if last.Type != "summary" || last.Result != "blocked" || last.Record != "velero/mig-run" || len(last.Steps) != 1 || len(last.Warnings) != 1 {
 		t.Errorf("got %+v", last)
 	}
-	b.wants(t, code, 10, `{"type":"progress"`, `"hint":"settle that, then go on with: mig migrate shop, or back with: mig rollback shop"}`)
+	b.wants(t, code, 10, `{"type":"progress"`, `"hint":"settle that, then go on with: mig migrate shop, or back with: mig rollback shop","record":"velero/mig-run"}`)
 	if strings.Contains(b.err.String(), "mig: ") {
 		t.Errorf("talk between a script's lines: %s", b.err.String())
 	}

@@ -82,8 +82,9 @@ func (e *blockedError) Error() string { return e.Message }
 
 // incompleteError is a run that came to its end without all that the plan covers.
 type incompleteError struct {
-	Kind string   // stage, migrate, rollback
-	Left []string // each in a sentence
+	Kind   string   // stage, migrate, rollback
+	Record string   // namespace/name
+	Left   []string // each in a sentence
 }
 
 func (e *incompleteError) Error() string {
@@ -100,6 +101,8 @@ type runError struct {
 	Kind string // stage, migrate, rollback
 	Plan string // as the user named it
 	Err  error
+
+	Record string // namespace/name; empty where the run had not begun
 }
 
 func (e *runError) Error() string { return e.Err.Error() }
@@ -124,6 +127,7 @@ type failure struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	Record  string `json:"record,omitempty"` // the ConfigMap with the run's story, namespace/name
 }
 
 // codeOf is the exit code of an error.
@@ -168,7 +172,19 @@ func explain(err error) failure {
 			break
 		}
 	}
+	f.Record = recordOf(err)
 	return f
+}
+
+// recordOf is where the story of a run is that ended in an error.
+func recordOf(err error) string {
+	if run, ok := errors.AsType[*runError](err); ok {
+		return run.Record
+	}
+	if run, ok := errors.AsType[*incompleteError](err); ok {
+		return run.Record
+	}
+	return ""
 }
 
 // is says whether an error is of a kind.

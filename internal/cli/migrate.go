@@ -113,11 +113,11 @@ func runMigrate(ctx context.Context, o *migrateOptions) error {
 // takeBack rolls back what a failed run did. The command has failed all the
 // same, of what the run failed of.
 func (o *migrateOptions) takeBack(ctx context.Context, r migrate.Options, path string, failed error) error {
-	if o.output == "" {
-		_, _ = fmt.Fprintf(o.streams.ErrOut, "mig: %v\nmig: rolling back, as --on-failure says\n", failed)
+	if o.output != string(render.FormatJSON) {
+		_, _ = fmt.Fprintf(o.streams.ErrOut, "mig: %s\nmig: rolling back, as --on-failure says\n", message(failed))
 	}
 	back := o.runOptions
-	back.kind = kindRollback
+	back.kind, back.junit = kindRollback, "" // the file tells of what was asked for
 	r.Kind, r.Keep = migrate.Rollback, false
 	if err := runToEnd(ctx, &back, r, path); err != nil {
 		return errors.Join(failed, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -46,11 +47,14 @@ type runOptions struct {
 	watch  bool
 	yes    bool
 	wait   time.Duration // behind another run's locks
-	output string        // empty: for eyes; json
+	junit  string        // a file; empty: none
+	output string        // empty: for eyes; json, markdown
 }
 
 // runFormats are those of commands that run.
-func runFormats() []string { return []string{string(render.FormatJSON)} }
+func runFormats() []string {
+	return []string{string(render.FormatJSON), string(render.FormatMarkdown)}
+}
 
 func newRunOptions(f *Factory, kind string) runOptions {
 	return runOptions{
@@ -66,7 +70,11 @@ func (o *runOptions) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show a live view: steps, a bar for each volume, events (on a terminal)")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "while another run holds the plan or a namespace, queue behind it, for so long at most; without it, exit 11 at once")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "30m"
-	outputFlag(cmd, runFormats(), "json: one JSON object a line on standard output")
+	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the run's steps as test results into a JUnit `file`")
+	cmd.Flags().Duration("heartbeat", config.DefaultHeartbeat, "how often plain lines tell what a step waits for; 0: never")
+	cmd.Flags().String("log-groups", "", "fold the lines of a step in a CI's log: github or gitlab")
+	complete(cmd, "log-groups", string(render.GroupsGitHub), string(render.GroupsGitLab))
+	outputFlag(cmd, runFormats(), "json: one JSON object a line on standard output; markdown: a summary at the end, for the page of a CI job")
 }
 
 // complete fills in what the command line and the settings say.
@@ -102,6 +110,9 @@ func (o *runOptions) request() (migrate.Options, string, error) {
 
 // runToEnd runs a request, shows it, and tells how it ended.
 func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string) error {
+	if err := o.openJUnit(); err != nil {
+		return err
+	}
 	view := o.view(r)
 	tally := newTally(time.Now())
 	log := o.log()
@@ -116,9 +127,9 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	err = o.explained(ctx, placed(err, r.Source, r.Destination), r, path)
 	heard()
 	if err != nil {
-		err = &runError{Kind: o.kind, Plan: planArg(path), Err: err}
+		err = &runError{Kind: o.kind, Plan: planArg(path), Record: result.Record, Err: err}
 	} else if len(result.LeftOut) > 0 {
-		err = &incompleteError{Kind: o.kind, Left: result.LeftOut}
+		err = &incompleteError{Kind: o.kind, Record: result.Record, Left: result.LeftOut}
 	}
 	s := tally.summary(r, result, err, time.Now())
 	if j, ok := view.(*render.JSON); ok {
@@ -126,10 +137,23 @@ func runToEnd(ctx context.Context, o *runOptions, r migrate.Options, path string
 	}
 	view.Close()
 	log.hushed.Store(false)
-	if o.output == "" {
-		s.tell(o.streams, planArg(path))
-	}
+	o.report(s, err, tally.began, planArg(path))
 	return err
+}
+
+// report tells the end to whoever reads it.
+func (o *runOptions) report(s runSummary, err error, began time.Time, arg string) {
+	var f failure
+	if err != nil {
+		f = explain(err)
+	}
+	o.writeJUnit(s.tests(f, began))
+	switch o.output {
+	case "":
+		s.tell(o.streams, arg)
+	case string(render.FormatMarkdown):
+		_, _ = fmt.Fprint(o.streams.Out, s.markdown(f))
+	}
 }
 
 // explained is the reason behind an error that kept a run from beginning, where
@@ -160,7 +184,9 @@ func (o *runOptions) view(r migrate.Options) render.View {
 			Title: fmt.Sprintf("mig %s %s: %s → %s", o.kind, r.Plan.Name(), p.Spec.Source.Context, p.Spec.Destination.Context),
 		})
 	default:
-		return render.NewLines(o.streams.ErrOut)
+		return render.NewLines(o.streams.ErrOut, render.LinesOptions{
+			Heartbeat: o.settings.Heartbeat, Groups: render.Groups(o.settings.LogGroups),
+		})
 	}
 }
 
@@ -202,13 +228,23 @@ func (o *runOptions) sayInterrupt(ctx context.Context, view render.View) (end fu
 type tally struct {
 	recorder progress.Recorder
 	began    time.Time
+
+	mu      sync.Mutex
+	volumes []progress.Amount // the last word on each
 }
 
 func newTally(now time.Time) *tally { return &tally{began: now} }
 
-// Emit keeps what is told at the end: not each of a long wait's moments.
+// Emit keeps what is told at the end: not each of a long wait's moments, with
+// thousands of volumes each.
 func (t *tally) Emit(u progress.Update) {
-	if u.State.Transition() || u.State == progress.Skipped || len(u.Amounts) > 0 {
+	if len(u.Amounts) > 0 {
+		t.mu.Lock()
+		t.volumes = u.Amounts
+		t.mu.Unlock()
+		u.Amounts = nil
+	}
+	if u.State.Transition() || u.State == progress.Skipped {
 		t.recorder.Emit(u)
 	}
 }
@@ -237,6 +273,7 @@ type stepSummary struct {
 	Step    string         `json:"step"`
 	State   progress.State `json:"state"`
 	Seconds float64        `json:"seconds"`
+	Message string         `json:"message,omitempty"` // of a step that is not done
 }
 
 func (t *tally) summary(r migrate.Options, result migrate.Result, err error, now time.Time) runSummary {
@@ -247,16 +284,23 @@ func (t *tally) summary(r migrate.Options, result migrate.Result, err error, now
 	s := runSummary{
 		Type: "summary", Run: string(r.Kind), UID: result.Run, Record: result.Record, Plan: r.Plan.Name(), Result: resultWord(err),
 		Message: progress.Redact(result.Message), Seconds: seconds(took), SourceDownSeconds: seconds(result.Downtime),
-		LeftOut: result.LeftOut, Steps: []stepSummary{},
+		Steps: []stepSummary{},
 	}
+	for _, left := range result.LeftOut {
+		s.LeftOut = append(s.LeftOut, progress.Redact(left))
+	}
+	t.mu.Lock()
+	s.Volumes = t.volumes
+	t.mu.Unlock()
 	for _, u := range t.recorder.Updates() {
-		if len(u.Amounts) > 0 {
-			s.Volumes = u.Amounts // the last word on each
-		}
 		switch u.State {
 		case progress.Done, progress.Skipped, progress.Blocked, progress.Failed:
 			if u.Step != "" {
-				s.Steps = append(s.Steps, stepSummary{Run: otherRun(u, r), Number: u.Number, Step: u.Step, State: u.State, Seconds: seconds(u.Elapsed)})
+				one := stepSummary{Run: otherRun(u, r), Number: u.Number, Step: u.Step, State: u.State, Seconds: seconds(u.Elapsed)}
+				if u.State != progress.Done {
+					one.Message = progress.Redact(u.Note.Text())
+				}
+				s.Steps = append(s.Steps, one)
 			}
 		case progress.Warning, progress.Stalled:
 			s.Warnings = append(s.Warnings, progress.Redact(u.Note.Text()))

@@ -9,18 +9,25 @@ import (
 	"github.com/mig-cli/mig/internal/progress"
 )
 
-// When a step that waits is heard of: soon after it began, so that a reader
-// knows what it does, then seldom, so that a log stays short.
-const (
-	firstHeartbeat = 5 * time.Second
-	heartbeat      = 30 * time.Second
-)
+// firstHeartbeat is when a step that waits is first heard of, so that a reader
+// knows what it does; then it is heard of seldom, so that a log stays short.
+const firstHeartbeat = 5 * time.Second
+
+// LinesOptions say how plain lines are written.
+type LinesOptions struct {
+	Heartbeat time.Duration // between two words of a step that waits; 0: none
+	Groups    Groups        // how a CI folds a step's lines
+}
 
 // Lines shows a run as plain lines: one for each transition and a heartbeat
-// while a step waits. They hold no control characters.
+// while a step waits. They hold no control characters but those of GitLab's
+// groups, where they were asked for.
 type Lines struct {
+	o    LinesOptions
 	mu   sync.Mutex
 	w    io.Writer
+	open group           // zero: none is
+	folds int            // groups so far
 	run  string          // the kind of the run
 	last progress.Update // of the step that is under way; its Note is nil between steps
 	from time.Time       // when that step was first heard of
@@ -28,7 +35,7 @@ type Lines struct {
 }
 
 // NewLines starts a view that writes to w.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
+func NewLines(w io.Writer, o LinesOptions) *Lines { return &Lines{w: w, o: o} }
 
 // Emit writes the update's line, if it has one.
 func (l *Lines) Emit(u progress.Update) {
@@ -44,7 +51,11 @@ func (l *Lines) Emit(u progress.Update) {
 	case progress.Done, progress.Skipped, progress.Blocked, progress.Failed:
 		l.rest()
 	}
-	l.print(u.Time, l.within(u)+line(u))
+	if l.o.Groups == "" {
+		l.print(u.Time, l.within(u)+line(u))
+		return
+	}
+	l.inGroup(u)
 }
 
 // within names a run within the run, such as the recovery after a failure.
@@ -70,13 +81,16 @@ func (l *Lines) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rest()
+	l.unfold(time.Now())
 }
 
 // wait keeps what is waited for, and sees that it is told after a while.
 func (l *Lines) wait(u progress.Update) {
-	if l.beat == nil {
+	if l.last.Note == nil {
 		l.from = u.Time
-		l.beat = time.AfterFunc(firstHeartbeat, l.tick)
+		if l.o.Heartbeat > 0 {
+			l.beat = time.AfterFunc(min(firstHeartbeat, l.o.Heartbeat), l.tick)
+		}
 	}
 	l.last = u
 }
@@ -96,8 +110,9 @@ func (l *Lines) tick() {
 		return // the step ended while the timer fired
 	}
 	now := time.Now()
+	l.fold(l.last, now)
 	l.print(now, l.within(l.last)+waitingLine(l.last, now.Sub(l.from)))
-	l.beat.Reset(heartbeat)
+	l.beat.Reset(l.o.Heartbeat)
 }
 
 func (l *Lines) print(t time.Time, text string) {

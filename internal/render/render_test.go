@@ -105,11 +105,13 @@ func utc(t *testing.T) {
 	t.Cleanup(func() { time.Local = local })
 }
 
+var everyHalfMinute = LinesOptions{Heartbeat: 30 * time.Second}
+
 func TestLinesTellTransitionsAndWhatIsWaitedFor(t *testing.T) {
 	utc(t)
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := NewLines(&out)
+		l := NewLines(&out, everyHalfMinute)
 		play(l, nil)
 		l.Say("interrupted: stopping at the next safe point")
 		l.Close()
@@ -123,7 +125,7 @@ func TestLinesTellTransitionsAndWhatIsWaitedFor(t *testing.T) {
 func TestLinesAreSilentOnceClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := NewLines(&out)
+		l := NewLines(&out, everyHalfMinute)
 		l.Emit(progress.Update{Step: "X", Number: 1, Of: 1, State: progress.Started, Note: remark("X", "waits", progress.Ref{}), Time: time.Now()})
 		l.Close()
 		time.Sleep(time.Hour)
@@ -257,7 +259,7 @@ func TestARunWithinTheRunIsToldApart(t *testing.T) {
 		failed := progress.Update{Run: "migrate", Step: "EnsureQuiesced", Number: 7, Of: 9, State: progress.Failed, Note: remark("F", "no", progress.Ref{})}
 		within := progress.Update{Run: "recovery", Step: "SourceRestored", Number: 1, Of: 2, State: progress.Done, Note: remark("D", "up", progress.Ref{})}
 		var out bytes.Buffer
-		l, m := NewLines(&out), newModel("mig migrate shop", nil, time.Now())
+		l, m := NewLines(&out, everyHalfMinute), newModel("mig migrate shop", nil, time.Now())
 		for _, u := range []progress.Update{failed, within} {
 			l.Emit(u)
 			m.apply(u)
@@ -367,7 +369,7 @@ func TestNoViewShowsASecret(t *testing.T) {
 		Note: remark("SFailed", "the store refused key "+secret, progress.Ref{}),
 	}
 	var out bytes.Buffer
-	views := []View{NewLines(&out), NewJSON(&out), NewBars(BarsOptions{Writer: &out, Size: func() (int, int) { return 200, 50 }})}
+	views := []View{NewLines(&out, everyHalfMinute), NewJSON(&out), NewBars(BarsOptions{Writer: &out, Size: func() (int, int) { return 200, 50 }})}
 	for _, v := range views {
 		v.Emit(u)
 		v.Close()
