@@ -2,18 +2,22 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
+	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/record"
 )
 
@@ -59,6 +63,77 @@ func TestWhatScriptsReadIsAContract(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTheLinesOfARunAreAContract compares one of every kind of line that
+// -o json prints, and the line that an error is, with a file.
+func TestTheLinesOfARunAreAContract(t *testing.T) {
+	golden, err := filepath.Abs(filepath.Join("testdata", "run.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t)
+	writePlan(t, "shop.yaml", shopPlan)
+	synctest.Test(t, func(t *testing.T) {
+		b.Run, b.Stop = everyLine, make(chan struct{}) // one of the bubble
+		if code := b.mig("migrate", "-o", "json"); code != exitFailed {
+			t.Errorf("exit %d", code)
+		}
+	})
+	got := b.out.String() + b.err.String()
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || got != string(want) {
+		t.Errorf("%v; got\n%s\nwant\n%s\nif that is as it should be: go test ./internal/cli -run Contract -update", err, got, want)
+	}
+	for line := range strings.Lines(b.out.String()) {
+		if !json.Valid([]byte(line)) || !strings.HasPrefix(line, `{"type":"`) {
+			t.Errorf("not an object that begins with its type: %s", line)
+		}
+	}
+	if n := strings.Count(b.err.String(), "\n"); n != 1 || !strings.HasPrefix(b.err.String(), `{"type":"exit_error","code":1,`) {
+		t.Errorf("%d lines on standard error: %s", n, b.err.String())
+	}
+}
+
+// everyLine is a run that tells an update of every state and fails.
+func everyLine(_ context.Context, o migrate.Options) (migrate.Result, error) {
+	const mib = 1 << 20
+	claim := progress.Ref{Side: progress.OnSource, APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "u-1"}
+	emit := func(number int, step string, s progress.State, why, say string, on progress.Ref, done int64) {
+		u := progress.Update{Time: time.Now(), Run: string(o.Kind), Step: step, Number: number, Of: 2, State: s, Note: progress.Remark{Why: why, Say: say, On: on}}
+		if step != "" {
+			u.Elapsed = 90 * time.Second
+		} else {
+			u.Of = 0
+		}
+		if done > 0 {
+			u.Amounts = []progress.Amount{{Item: "shop/data", Done: done, Total: 5 * mib}}
+		}
+		o.Sink.Emit(u)
+		time.Sleep(time.Second)
+	}
+	run, none := "", progress.Ref{}
+	emit(0, run, progress.RunStart, "Started", "migrate of plan shop", none, 0)
+	emit(1, "Prepare", progress.Skipped, "Prepare", "done before", none, 0)
+	emit(2, "StageBackupCreated", progress.Started, "StageBackupCreated", "Velero backup: New", none, 0)
+	emit(2, "StageBackupCreated", progress.Waiting, "StageBackupCreated", "Velero backup: InProgress", none, 2*mib)
+	emit(2, "StageBackupCreated", progress.Stalled, "StageBackupCreated", "Velero backup: InProgress", none, 0)
+	emit(2, "StageBackupCreated", progress.Happened, "VolumeBackedUp", "5 MiB", claim, 0)
+	emit(2, "StageBackupCreated", progress.Warning, "VolumeSlow", "token=s3cr3t-value was slow", claim, 0)
+	emit(2, "StageBackupCreated", progress.Done, "StageBackupCreated", "1 volume captured", none, 5*mib)
+	emit(2, "Restore", progress.Blocked, "Restore", "choose", none, 0)
+	emit(2, "Restore", progress.Failed, "Restore", "no space left", none, 0)
+	o.Say("interrupt: stopping at the next safe point")
+	emit(0, run, progress.RunFinish, "MigrationFailed", "no space left on device; the source is down", none, 0)
+	return migrate.Result{
+		Run: "k3x7ab2c9d", Record: "velero/mig-shop-k3x7ab2c9d-run", Kind: o.Kind, Message: "no space left on device; the source is down",
+		LeftOut: []string{"Secret shop/x was there before and differs"}, Took: 2 * time.Minute, Downtime: 41 * time.Second,
+	}, &migrate.StoppedError{Err: errNoSpace, State: "the source is down"}
 }
 
 // fullPlan has every field that a plan can have today.

@@ -13,7 +13,7 @@ func newExitCodesTopic() *cobra.Command {
 
 On standard error, an error is a line "mig: error: …", what to do next a line
 "mig: hint: …". With -o json the last line there is one JSON object:
-{"type":"exit_error","code":10,"message":"…","hint":"…"}`,
+{"type":"exit_error","code":10,"message":"…","hint":"…","record":"…"}`,
 	}
 }
 
@@ -38,10 +38,18 @@ its type; fields are added over time, never renamed or removed.
              run, uid, record (namespace/name of the ConfigMap with the whole
              story), plan, result (done, incomplete, failed, blocked,
              interrupted), message, seconds, sourceDownSeconds,
-             steps [{run, number, step, state, seconds}], volumes, warnings,
-             leftOut
+             steps [{run, number, step, state, seconds, message}], volumes,
+             warnings, leftOut
 
-An error is the last line on standard error, type exit_error: see
-"mig help exit-codes".`,
+  exit_error the last line on standard error, where a command did not end well
+             code (see "mig help exit-codes"), message, hint (the next command),
+             record
+
+Standard output holds nothing but these lines; what is said beside them, with -v
+for example, is on standard error. "mig history PLAN RUN -o json" tells all of a
+run again, in one object: the fields above and each step's started, ended, took
+and attempts, volumes [{claim, bytes, files, step}], changes [{object, field,
+before, after, at}], conditions, accepted, events, and planFile, the plan as it
+was run. Times that a step took are nanoseconds there.`,
 	}
 }
