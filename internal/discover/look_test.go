@@ -412,6 +412,22 @@ func TestWhatIsAllowedEverywhereIsNotAskedForEachNamespace(t *testing.T) {
 	}
 }
 
+func TestARunNeedsNoRightToMakeEvents(t *testing.T) {
+	told := 0
+	for _, r := range append(sourceRights([]string{"shop"}, "velero"), destinationRights([]string{"shop"}, "velero")...) {
+		if r.Group != "events.k8s.io" {
+			continue
+		}
+		told++
+		if !r.Optional {
+			t.Errorf("%s in %s is needed", r.Verb, r.Namespace)
+		}
+	}
+	if told < 4 {
+		t.Errorf("%d rights are asked about", told)
+	}
+}
+
 func TestRightsOfOneNamespaceAreNotThoseOfAnother(t *testing.T) {
 	c := newCluster(t, "src", interceptor.Funcs{Create: allow(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Namespace == "mine" || a.Namespace == "velero" || a.Resource == "namespaces"

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -154,6 +155,17 @@ func eventNeeds() []need {
 	return []need{{"events.k8s.io", "events", []string{"create"}, "tell what happens to namespaces"}}
 }
 
+// withoutEvents marks the rights to tell Events: the record holds the same, so a
+// run does without.
+func withoutEvents(rights []Right) []Right {
+	for i, r := range rights {
+		if r.Group == eventsv1.GroupName {
+			rights[i].Optional = true
+		}
+	}
+	return rights
+}
+
 func optional(rights []Right) []Right {
 	for i := range rights {
 		rights[i].Optional = true
@@ -181,7 +193,7 @@ func verifyRights(veleroNamespace string, verifies bool) []Right {
 // sourceRights is all that a run needs on the source; verifies says that it has
 // volumes compared.
 func sourceRights(namespaces []string, veleroNamespace string, verifies bool) []Right {
-	return slices.Concat(
+	return withoutEvents(slices.Concat(
 		verifyRights(veleroNamespace, verifies),
 		rights("", clusterNeeds()),
 		rights("", everywhereNeeds()),
@@ -194,13 +206,13 @@ func sourceRights(namespaces []string, veleroNamespace string, verifies bool) []
 		optional(rights("", optionalClusterNeeds())),
 		optional(rights(veleroNamespace, optionalSourceVeleroNeeds())),
 		optional(inEach(namespaces, optionalSourceNamespaceNeeds())),
-	)
+	))
 }
 
 // destinationRights is all that a run needs on the destination; verifies says
 // that it has volumes compared.
 func destinationRights(namespaces []string, veleroNamespace string, verifies bool) []Right {
-	return slices.Concat(
+	return withoutEvents(slices.Concat(
 		verifyRights(veleroNamespace, verifies),
 		rights("", clusterNeeds()),
 		rights("", everywhereNeeds()),
@@ -216,7 +228,7 @@ func destinationRights(namespaces []string, veleroNamespace string, verifies boo
 		optional(rights(veleroNamespace, optionalDestinationVeleroNeeds())),
 		optional(rights(metav1.NamespaceDefault, eventNeeds())),
 		optional(inEach(namespaces, optionalNamespaceNeeds())),
-	)
+	))
 }
 
 func inEach(namespaces []string, needs []need) []Right {

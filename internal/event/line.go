@@ -62,12 +62,17 @@ func (l *line) unsent() int64 { return l.lost.Load() }
 func (l *line) work(ctx context.Context) {
 	defer close(l.done)
 	for e := range l.queue {
-		if l.denied || ctx.Err() != nil {
+		if l.denied {
+			continue // said once, and the record holds them
+		}
+		if ctx.Err() != nil {
 			l.lost.Add(1)
 			continue
 		}
 		if err := l.deliver(ctx, e); err != nil {
-			l.lost.Add(1)
+			if !l.denied {
+				l.lost.Add(1)
+			}
 			l.say(err)
 		}
 	}
@@ -80,8 +85,8 @@ func (l *line) deliver(ctx context.Context, e *eventsv1.Event) error {
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 			return nil
-		case homeless(err) && e.Regarding.Name != l.owner.RunRecord():
-			e = l.atRecord(e)
+		case (homeless(err) || apierrors.IsForbidden(err)) && e.Regarding.Name != l.owner.RunRecord():
+			e = l.atRecord(e) // rights may be those of Velero's namespace alone
 			continue
 		case apierrors.IsForbidden(err):
 			l.denied = true

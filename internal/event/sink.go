@@ -156,7 +156,8 @@ func (s *Sink) tick(at time.Time) time.Time {
 }
 
 // Close sends what is queued and ends the sink. It returns an error where ctx
-// ended first, or where Events could not be sent.
+// ended first, or where Events could not be sent; not where we may not send
+// any, which Trouble was told.
 func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

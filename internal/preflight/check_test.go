@@ -134,6 +134,12 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) { w.src.Rights[0].Allowed, w.src.Rights[0].Why = false, "find writers" },
 			finding{SourceRights, False, "RightsMissing", "get pods in shop", "on the source (context src) we may not: get pods in shop (find writers)", blocks},
 		},
+		"Events cannot be made": {
+			func(w *world) {
+				w.dst.Rights = append(w.dst.Rights, discover.Right{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: "shop", Optional: true})
+			},
+			finding{EventsRefused, True, "RightsMissing", "shop of the destination", "is told by the run's record alone", false},
+		},
 		"what we may do is not told": {
 			func(w *world) { w.dst.Gaps = []discover.Gap{{Part: discover.PartRights, Error: "x"}} },
 			finding{DestinationRights, Unknown, "RightsUnknown", "dst", "does not say", blocks},

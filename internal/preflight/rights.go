@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mig-cli/mig/internal/discover"
@@ -16,13 +17,33 @@ import (
 const (
 	SourceRights      = "SourceRightsGranted"      // we may do on the source all that a run does
 	DestinationRights = "DestinationRightsGranted" // and on the destination, taking it back included
+	EventsRefused     = "EventsRefused"            // what happens is told in the record alone
 )
 
 func rightsChecks() []check {
 	return []check{
 		func(l look) []Condition { return granted(SourceRights, "source", l.src.Facts) },
 		func(l look) []Condition { return granted(DestinationRights, "destination", l.dst.Facts) },
+		eventsRefused,
 	}
+}
+
+// eventsRefused: one warning, whatever the number of namespaces.
+func eventsRefused(l look) []Condition {
+	var missing []string
+	hint := "a run works without; to have them, whoever rules the cluster can grant them with:"
+	for _, s := range l.reached() {
+		rights := slices.DeleteFunc(slices.Clone(s.facts.Rights), func(r discover.Right) bool {
+			return r.Group != eventsv1.GroupName || r.Allowed || r.Namespace == metav1.NamespaceDefault // told at the record instead
+		})
+		for _, r := range rights {
+			missing = append(missing, fmt.Sprintf("%s of the %s", cmp.Or(r.Namespace, "any namespace"), s.name))
+		}
+		if len(rights) > 0 {
+			hint += "\n" + Manifest(rights, s.facts)
+		}
+	}
+	return found(Warn, EventsRefused, "RightsMissing", missing, "Events cannot be made in %s: what happens is told by the run's record alone", hint)
 }
 
 func granted(kind, side string, f discover.Facts) []Condition {
