@@ -79,6 +79,7 @@ if you do not like the result.`,
 		newVersionCommand(f, runVersion),
 		newExitCodesTopic(),
 		newJSONTopic(),
+		newEventsTopic(),
 	)
 	return group(cmd)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/discover"
+	"github.com/mig-cli/mig/internal/event"
 	"github.com/mig-cli/mig/internal/migrate"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
@@ -724,6 +725,21 @@ func TestTheHelpOnJSONNamesEveryFieldThatIsPrinted(t *testing.T) {
 	} {
 		if !strings.Contains(help, string(state)) {
 			t.Errorf("state %s is not in the help", state)
+		}
+	}
+}
+
+func TestTheHelpOnEventsTellsOfEveryReason(t *testing.T) {
+	b := newBench(t)
+	b.wants(t, b.mig("help", "events"), 0, "SourceScaledUp (Warning)\n    about   the workload → run record\n    action  the step\n    means   somebody started it", "")
+	for _, r := range event.Reasons() {
+		if !strings.Contains(b.out.String(), "\n"+r.Name+" ("+r.Kind+")\n") || r.Means == "" || r.Kind == "Warning" && r.Do == "" {
+			t.Errorf("%s is not told, or not what to do", r.Name)
+		}
+	}
+	for _, name := range plan.StepNames() {
+		if !strings.Contains(b.out.String(), " "+name) {
+			t.Errorf("step %s is not told", name)
 		}
 	}
 }

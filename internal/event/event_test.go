@@ -418,3 +418,14 @@ func TestARunWithoutADestinationIsToldOnTheSource(t *testing.T) {
 		t.Errorf("got %v", src.reasons())
 	}
 }
+
+func TestTheEndOfARunIsAWarningWhereAPersonShouldLook(t *testing.T) {
+	for _, r := range Reasons() {
+		switch r.Name {
+		case "Completed", "RolledBack", "PlanClosed", "Interrupted", "MigrationFailed":
+			if got := messageOf(at(progress.RunFinish, "", say(r.Name, "x"))).kind; got != r.Kind {
+				t.Errorf("%s is told as %s, the table has %s", r.Name, got, r.Kind)
+			}
+		}
+	}
+}

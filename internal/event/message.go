@@ -68,7 +68,7 @@ func kindOf(u progress.Update) string {
 		return corev1.EventTypeWarning
 	case progress.RunFinish:
 		switch u.Note.Reason() {
-		case "Completed", "RolledBack", "Cancelled":
+		case "Completed", "RolledBack", "Cancelled", "PlanClosed":
 			return corev1.EventTypeNormal
 		}
 		return corev1.EventTypeWarning

@@ -317,6 +317,12 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	if err := d.tell(ctx, progress.RunStart, d.started(s.way == resume)); err != nil {
 		return Result{}, err
 	}
+	if last == nil {
+		frozen := d.journal.Run().Plan
+		if err := d.tell(ctx, progress.Happened, planCreated{Name: frozen.Name, UID: frozen.UID, Digest: frozen.Digest}); err != nil {
+			return Result{}, err
+		}
+	}
 	steps := stepsOf(d.rows(leftovers))
 	if err := d.announce(ctx, steps); err != nil {
 		return Result{}, err
@@ -404,8 +410,11 @@ func (d *driver) check(ctx context.Context) (step.Findings, error) {
 	if err != nil {
 		return step.Findings{}, err
 	}
-	err = d.journal.Update(ctx, func(r *record.Run) { r.Conditions, r.Accepted = recorded(conditions), accepted(d.o.Plan) })
-	return findings(conditions), err
+	before := d.journal.Run().Conditions
+	if err := d.journal.Update(ctx, func(r *record.Run) { r.Conditions, r.Accepted = recorded(conditions), accepted(d.o.Plan) }); err != nil {
+		return step.Findings{}, err
+	}
+	return findings(conditions), d.tellFindings(ctx, conditions, before)
 }
 
 func (d *driver) tell(ctx context.Context, state progress.State, n progress.Note) error {

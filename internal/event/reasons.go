@@ -1,0 +1,61 @@
+package event
+
+// Reason is a row of the table of what Events tell, for whoever reads them.
+type Reason struct {
+	Name   string // as in the Event; <Step> stands for the name of a step
+	Kind   string // Normal or Warning
+	About  string // what it regards → what it is related to
+	Action string
+	Means  string
+	Do     string // what a person does; empty: nothing
+}
+
+// What Events are about.
+const (
+	aboutRun      = "run record → plan record"
+	aboutStep     = "run record → the step's object"
+	aboutWorkload = "the workload → run record"
+	aboutClaim    = "the claim → run record"
+	aboutObject   = "the object → run record"
+)
+
+// What their action is.
+const (
+	actionKind = "the kind of run"
+	actionStep = "the step"
+)
+
+// Reasons are all reasons of a run's Events, but for the types of the warnings
+// of a plan's validation, which are told under their own names.
+func Reasons() []Reason {
+	return []Reason{
+		{"PlanCreated", "Normal", aboutStep, actionKind, "the clusters have their first record of the plan", ""},
+		{"Started", "Normal", aboutRun, actionKind, "a run has begun: of what, from where to where, by whom", ""},
+		{"Resumed", "Normal", aboutRun, actionKind, "another process has taken the run up where it was", ""},
+		{"Completed", "Normal", aboutRun, actionKind, "the run came to its end", "look whether something is LeftOut"},
+		{"RolledBack", "Normal", aboutRun, actionKind, "the destination is clean of the plan and the source runs as before", ""},
+		{"PlanClosed", "Normal", aboutRun, actionKind, "nothing of the plan's runs is left but records and what was migrated", ""},
+		{"Interrupted", "Warning", aboutRun, actionKind, "the run was stopped; its text says what is down", "run the same command again, or mig rollback"},
+		{"MigrationFailed", "Warning", aboutRun, actionKind, "the run failed; its text says why and what is down", "settle that and run the same command again, or mig rollback"},
+		{"Ready", "Normal", aboutStep, actionKind, "the plan can run; what has changed since the last look is told", ""},
+		{"NotReady", "Warning", aboutStep, actionKind, "the plan cannot run; what has changed since the last look is told", "mig plan validate says what to do about each"},
+		{"PvsDiscovered", "Normal", aboutStep, actionKind, "how many claims are copied and how many skipped", ""},
+		{"VolumeSkipped", "Normal", aboutClaim, actionKind, "the plan leaves the claim's data behind", "mig pv set, if it is to come along"},
+		{"<Step>", "Normal", aboutStep, actionStep, "the step came to its end: Step 7 of 22 completed in 12s, with its facts", ""},
+		{"<Step>TakingTooLong", "Warning", aboutStep, actionStep, "nothing has moved for the step's limit; it tells what is waited for and why", "settle what it names; the run goes on waiting until the step's limit"},
+		{"<Step>Blocked", "Warning", aboutStep, actionStep, "a person must decide; the step has changed nothing", "settle what it names and run the same command again"},
+		{"<Step>Failed", "Warning", aboutStep, actionStep, "the step will not come to its end; it tells the cluster's reason", "settle what it names and run the same command again, or mig rollback"},
+		{"Quiescing", "Normal", aboutWorkload, actionStep, "the workload is asked to stop, and what was there before is written on it", ""},
+		{"Quiesced", "Normal", aboutWorkload, actionStep, "no pod of it is left", ""},
+		{"StillRunning", "Warning", aboutObject, actionStep, "it runs on; nothing that it mounts is copied", "stop it, if it must not run on both sides"},
+		{"SourceScaledUp", "Warning", aboutWorkload, actionStep, "somebody started it while it was to stand still: the copy is not trusted", "find out who does, pause that, and run the same command again"},
+		{"Unquiesced", "Normal", aboutWorkload, actionStep, "the workload is asked to be as it was before", ""},
+		{"WorkloadReady", "Normal", aboutWorkload, actionStep, "as ready on the destination as it was on the source", ""},
+		{"VolumeBackedUp", "Normal", aboutClaim, actionStep, "the claim's data is in the object store: bytes, changed bytes, time", ""},
+		{"VolumeRestored", "Normal", aboutClaim, actionStep, "the claim's data is on the destination", ""},
+		{"LeftOut", "Warning", aboutObject, actionStep, "the plan covers it and the destination lacks it: the run ends in exit 3", "bring it there, or take all back with mig rollback"},
+		{"LeftInPlace", "Warning", aboutObject, actionStep, "a rollback does not delete it: it was there before, or is others'", "delete it yourself, if it is to go"},
+		{"ChangedSinceRestore", "Warning", aboutObject, actionStep, "a rollback deletes what somebody has changed on the destination since", "look whether the change is needed on the source"},
+		{"VeleroWorkLeft", "Warning", aboutStep, actionStep, "Velero did not end what was cancelled", "see whether Velero's server runs"},
+	}
+}

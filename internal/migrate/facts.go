@@ -1,0 +1,182 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/preflight"
+	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/record"
+)
+
+// planCreated is a plan of which the clusters had no record before.
+type planCreated struct{ Name, UID, Digest string }
+
+// Reason is PlanCreated.
+func (n planCreated) Reason() string { return "PlanCreated" }
+
+// Text says which plan it is.
+func (n planCreated) Text() string {
+	return fmt.Sprintf("plan %s (uid %s, %s) has its first run", n.Name, n.UID, n.Digest)
+}
+
+// Regarding is the run.
+func (n planCreated) Regarding() progress.Ref { return progress.Ref{} }
+
+// readiness is what a look at both clusters says of the plan, and what has
+// changed since the look before.
+type readiness struct {
+	Plan           string
+	Blocking       []string // types of conditions
+	Warnings       int
+	Gained, Solved []string // types that were not there the last time; that are gone
+}
+
+// Reason is Ready or NotReady.
+func (n readiness) Reason() string {
+	if len(n.Blocking) > 0 {
+		return "NotReady"
+	}
+	return "Ready"
+}
+
+// Text names what blocks and what has changed.
+func (n readiness) Text() string {
+	text := fmt.Sprintf("plan %s is ready, with %s", n.Plan, english.Plural(n.Warnings, "warning", ""))
+	if len(n.Blocking) > 0 {
+		text = fmt.Sprintf("plan %s is not ready: %s", n.Plan, few(n.Blocking))
+	}
+	if len(n.Gained) > 0 {
+		text += "; new since the last look: " + few(n.Gained)
+	}
+	if len(n.Solved) > 0 {
+		text += "; gone since the last look: " + few(n.Solved)
+	}
+	return text
+}
+
+// Regarding is the run.
+func (n readiness) Regarding() progress.Ref { return progress.Ref{} }
+
+// readinessOf compares what was found with what the record says of the last
+// look; before is empty where there was none.
+func readinessOf(name string, now []preflight.Condition, before []record.Condition) readiness {
+	n := readiness{Plan: name}
+	var wrong []string
+	for _, c := range now {
+		switch {
+		case c.Type == preflight.ReadyType:
+			continue
+		case c.Blocks():
+			n.Blocking = append(n.Blocking, c.Type)
+		case c.Category == preflight.Warn:
+			n.Warnings++
+		}
+		if isWrong(string(c.Category), string(c.Status)) {
+			wrong = append(wrong, c.Type)
+		}
+	}
+	n.Blocking = unique(n.Blocking)
+	if len(before) == 0 {
+		return n
+	}
+	var was []string
+	for _, c := range before {
+		if c.Type != preflight.ReadyType && isWrong(c.Category, c.Status) {
+			was = append(was, c.Type)
+		}
+	}
+	n.Gained, n.Solved = without(wrong, was), without(was, wrong)
+	return n
+}
+
+// isWrong says whether a condition is not as it should be; what only informs
+// comes and goes.
+func isWrong(category, status string) bool {
+	switch preflight.Category(category) {
+	case preflight.Advisory:
+		return false
+	case preflight.Required:
+		return preflight.Status(status) != preflight.True
+	default:
+		return preflight.Status(status) != preflight.False
+	}
+}
+
+func without(all, these []string) []string {
+	return unique(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(these, s) }))
+}
+
+func unique(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// volumesFound counts the claims of a plan.
+type volumesFound struct{ Copied, Skipped int }
+
+// Reason is PvsDiscovered.
+func (n volumesFound) Reason() string { return "PvsDiscovered" }
+
+// Text is the numbers.
+func (n volumesFound) Text() string {
+	return fmt.Sprintf("%s: %d to copy, %d to skip", english.Plural(n.Copied+n.Skipped, "claim", ""), n.Copied, n.Skipped)
+}
+
+// Regarding is the run.
+func (n volumesFound) Regarding() progress.Ref { return progress.Ref{} }
+
+// volumeSkipped is a claim whose data stays behind.
+type volumeSkipped struct{ Claim progress.Ref }
+
+// Reason is VolumeSkipped.
+func (n volumeSkipped) Reason() string { return "VolumeSkipped" }
+
+// Text says by whose wish.
+func (n volumeSkipped) Text() string { return "its data stays behind, as the plan says" }
+
+// Regarding is the claim.
+func (n volumeSkipped) Regarding() progress.Ref { return n.Claim }
+
+// tellFindings tells of the plan's readiness and its volumes, each once: what
+// is told again in the same words is not kept twice.
+func (d *driver) tellFindings(ctx context.Context, conditions []preflight.Condition, before []record.Condition) error {
+	ready := readinessOf(d.owner.PlanName, conditions, before)
+	state := progress.Happened
+	if len(ready.Blocking) > 0 {
+		state = progress.Warning
+	}
+	if err := d.tell(ctx, state, ready); err != nil || len(ready.Blocking) > 0 {
+		return err
+	}
+	skipped := skippedOf(d.o.Plan)
+	if err := d.tell(ctx, progress.Happened, volumesFound{Copied: len(d.o.Plan.Copied()), Skipped: len(skipped)}); err != nil {
+		return err
+	}
+	for _, n := range skipped {
+		if err := d.tell(ctx, progress.Happened, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func skippedOf(v plan.Valid) []volumeSkipped {
+	var out []volumeSkipped
+	for _, volume := range v.Plan().Spec.Volumes {
+		if volume.Action != plan.Skip {
+			continue
+		}
+		namespace, name, _ := strings.Cut(volume.Claim, "/")
+		out = append(out, volumeSkipped{progress.Ref{
+			Side: progress.OnSource, APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name,
+		}})
+	}
+	return out
+}
