@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/progress"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
@@ -32,7 +33,7 @@ func listLocations(ctx context.Context, c client.Client, namespace string) ([]Lo
 
 func locationOf(l *velerov1.BackupStorageLocation) Location {
 	out := Location{
-		Name: l.Name, Phase: string(l.Status.Phase), Message: l.Status.Message, Provider: l.Spec.Provider,
+		Name: l.Name, Phase: string(l.Status.Phase), Message: progress.Redact(l.Status.Message), Provider: l.Spec.Provider,
 		AccessMode: string(l.Spec.AccessMode), Default: l.Spec.Default, Config: l.Spec.Config,
 	}
 	if l.Spec.ObjectStorage != nil {

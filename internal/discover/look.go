@@ -15,6 +15,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/progress"
 )
 
 // The parts of a look. A Gap names one of them.
@@ -169,7 +170,7 @@ func (f *Facts) reach(ctx context.Context, c *cluster.Cluster) bool {
 	version, r, err := reach(ctx, c)
 	f.Version, f.Reach = version, r
 	if err != nil {
-		f.Error = cluster.Plain(err)
+		f.Error = progress.Redact(cluster.Plain(err))
 	}
 	if r == Reached {
 		f.Access = greet(ctx, c)
@@ -221,7 +222,7 @@ func (l *look) ask(gap Gap, ask func(context.Context) error) {
 // inWords is an error's text for a person. What client-go says of an answer
 // that is a page, and not Kubernetes', has no type of its own.
 func inWords(err error) string {
-	said := cluster.Plain(err)
+	said := progress.Redact(cluster.Plain(err))
 	if rest, ok := strings.CutPrefix(said, "serializer for "); ok {
 		return "the answer is not Kubernetes', but " + strings.TrimSuffix(rest, " doesn't exist") + ": something between us and the cluster answered"
 	}
@@ -283,7 +284,7 @@ func namespaceOf(ns *corev1.Namespace) Namespace {
 	out.Since = ns.DeletionTimestamp.UTC()
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Message != "" {
-			out.HeldBy = append(out.HeldBy, c.Message)
+			out.HeldBy = append(out.HeldBy, progress.Redact(c.Message))
 		}
 	}
 	return out

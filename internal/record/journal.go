@@ -139,7 +139,10 @@ func (j *Journal) Copied(ctx context.Context, volumes ...Volume) error {
 // Update changes what else the run says of itself: SourceDown,
 // DestinationStarted, conditions, accepted findings, steps to come.
 func (j *Journal) Update(ctx context.Context, change func(*Run)) error {
-	return j.change(ctx, change)
+	return j.change(ctx, func(r *Run) {
+		change(r)
+		r.hideFindings()
+	})
 }
 
 // Finish writes the end of the run and of its record's upkeep: parts that
@@ -312,6 +315,33 @@ func (r *Run) setVolumes(volumes []Volume) {
 // clean makes a text fit to be read by others.
 func clean(text string) string {
 	return progress.Cut(progress.Redact(text), textLimit)
+}
+
+// hideFindings hides secrets in what others have said of the clusters.
+func (r *Run) hideFindings() {
+	for i := range r.Conditions {
+		r.Conditions[i].Message = clean(r.Conditions[i].Message)
+	}
+	for i := range r.Accepted {
+		r.Accepted[i].Why = clean(r.Accepted[i].Why)
+	}
+}
+
+// hide hides secrets in all that is said in a record, whoever wrote it: an
+// older mig may have known fewer of their shapes. The frozen plan stays as it
+// is, for its digest.
+func (r *Run) hide() {
+	r.Message = clean(r.Message)
+	for i := range r.Steps {
+		r.Steps[i].Note = clean(r.Steps[i].Note)
+	}
+	for i := range r.Events {
+		r.Events[i].Text = clean(r.Events[i].Text)
+	}
+	for i, c := range r.Changes {
+		r.Changes[i].Before, r.Changes[i].After = clean(c.Before), clean(c.After)
+	}
+	r.hideFindings()
 }
 
 // restart makes the run this process's own.

@@ -487,6 +487,13 @@ func TestNoSecretGetsIn(t *testing.T) {
 	if err := j.Changed(t.Context(), Change{Field: "x", Before: "token: " + secret}); err != nil {
 		t.Fatal(err)
 	}
+	err := j.Update(t.Context(), func(r *Run) {
+		r.Conditions = []Condition{{Type: "StorageAvailable", Message: "credentials: secret_key=" + secret}}
+		r.Accepted = []Accepted{{Type: "BarePod", Why: "its token=" + secret + " is old"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := j.Finish(t.Context(), Failed, "password="+secret); err != nil {
 		t.Fatal(err)
 	}
@@ -497,6 +504,26 @@ func TestNoSecretGetsIn(t *testing.T) {
 		}
 		if strings.Contains(fmt.Sprint(all.Items), secret) {
 			t.Error("the secret is in a record")
+		}
+	}
+}
+
+func TestASecretThatAnOlderMigLetInIsHiddenWhereItIsRead(t *testing.T) {
+	s, src, _ := newStores(t)
+	const secret = "password=wJalrXUtnFEMI-K7MDENG"
+	r := newRun()
+	r.Steps[0].Note, r.Message = secret, secret
+	r.Events, r.Changes = []Event{{Text: secret}}, []Change{{Before: secret, After: secret}}
+	if _, err := s.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	heads, _, err := Heads(t.Context(), src.Cluster, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, got := range map[string]Run{"whole": *latest(t, s), "a head": heads[0]} {
+		if told := fmt.Sprintf("%+v", got); strings.Contains(told, "wJalr") || strings.Count(told, progress.Hidden) != 5 {
+			t.Errorf("%s: %s", how, told)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func New(src cluster.Source, dst cluster.Destination, owner naming.Owner) *Store
 // findings are the caller's; the rest is set here.
 func (s *Store) Create(ctx context.Context, r Run) (*Journal, error) {
 	r.Schema, r.State, r.Attempts, r.Process = Schema, Running, 1, rand.Text()
+	r.hideFindings()
 	j := s.journal(r, nil, nil)
 	if err := j.create(ctx); err != nil {
 		return nil, err
@@ -121,6 +122,7 @@ func Heads(ctx context.Context, c *cluster.Cluster, owner naming.Owner) (runs []
 			continue
 		}
 		h.Plan.YAML = found.Items[i].Data[keyPlan]
+		h.hide()
 		runs = append(runs, h.Run)
 	}
 	slices.SortFunc(runs, func(a, b Run) int { return b.Started.Compare(a.Started) })
@@ -172,6 +174,7 @@ func Read(ctx context.Context, c *cluster.Cluster, owner naming.Owner) (*Run, er
 	if err != nil {
 		return nil, &BrokenError{Name: nameOf(cm), Err: err}
 	}
+	r.hide()
 	return &r, nil
 }
 
