@@ -1,0 +1,173 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/mig-cli/mig/cmd/mig-mover/internal/repository"
+	"github.com/mig-cli/mig/cmd/mig-mover/internal/restore"
+	"github.com/mig-cli/mig/internal/manifest"
+)
+
+const restoreHelp = `Makes the volume equal to a snapshot: fetches what differs, removes what is too much, and puts owners, modes and times right.
+
+A file that is there is taken to have the right content if it has the snapshot's size and its time, to the nanosecond. A content
+that changed behind an equal size and time is found with a manifest that has hashes, or with --paranoid, which read each file.
+
+Without --manifest, what kopia does not keep is not restored: hard links become copies, FIFOs, sockets and devices are missing,
+extended attributes are left as they are, and names that are no UTF-8 are altered. The snapshot says when it left something out.
+
+The volume must be in no one's use. The command may be killed and run again.
+
+Secrets come from files and the environment: the repository's password from --password-file, the keys of the bucket from the
+file in AWS_SHARED_CREDENTIALS_FILE, from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+
+On the standard output there is a line of JSON each second ("type":"progress") and a last one ("type":"summary").
+
+`
+
+type restoreFlags struct {
+	snapshot, root, manifest, passwordFile, work string
+	paranoid                                     bool
+	parallel                                     int
+	storage                                      repository.Storage
+}
+
+func parseRestore(args []string, streams Streams) (restoreFlags, error) {
+	var f restoreFlags
+	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
+	flags.StringVar(&f.snapshot, "snapshot", "", "`ID` of the snapshot, as a PodVolumeBackup names it")
+	flags.StringVar(&f.root, "root", "", "`directory` of the volume")
+	flags.StringVar(&f.manifest, "manifest", "", "`file` with the manifest of the source, in any encoding")
+	flags.BoolVar(&f.paranoid, "paranoid", false, "read each file that looks unchanged and compare its content")
+	flags.IntVar(&f.parallel, "parallel", 4, "how many files are read and written at once")
+	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the repository's password")
+	flags.StringVar(&f.work, "work", "", "`directory` for caches (up to 600 MB), which is not the volume; the system's for temporary files by default")
+	flags.StringVar(&f.storage.Path, "path", "", "`directory` of a repository that is not in S3")
+	flags.StringVar(&f.storage.Bucket, "bucket", "", "`name` of the bucket")
+	flags.StringVar(&f.storage.Prefix, "prefix", "", "`prefix` of the repository in the bucket: that of Velero's location, kopia/ and the namespace, with a slash at the end")
+	flags.StringVar(&f.storage.URL, "s3-url", "", "`URL` of the object store; Amazon's by default")
+	flags.StringVar(&f.storage.Region, "region", "", "the bucket's region")
+	flags.StringVar(&f.storage.Profile, "profile", "", "profile in the file with keys")
+	flags.StringVar(&f.storage.CAFile, "ca-file", "", "`file` with certificates that the object store is known by")
+	flags.BoolVar(&f.storage.SkipVerify, "insecure-skip-tls-verify", false, "do not check the object store's certificate")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), restoreHelp)
+		flags.PrintDefaults()
+	}
+	if err := parse(flags, args, 0, streams); err != nil {
+		return f, err
+	}
+	switch {
+	case f.snapshot == "" || f.root == "" || f.passwordFile == "":
+		return f, wrong(streams, "restore", "--snapshot, --root and --password-file are needed")
+	case (f.storage.Path == "") == (f.storage.Bucket == ""):
+		return f, wrong(streams, "restore", "either --bucket or --path is needed")
+	case f.parallel < 1:
+		return f, wrong(streams, "restore", "--parallel must be 1 or more")
+	}
+	return f, nil
+}
+
+type progressLine struct {
+	Type string `json:"type"` // progress
+	restore.Progress
+}
+
+type summaryLine struct {
+	Type     string    `json:"type"` // summary
+	Snapshot string    `json:"snapshot"`
+	Source   string    `json:"source"`
+	Taken    time.Time `json:"taken"`
+	// Proved is what the contents of files that were there are known by: "time", which is size and time, or "content".
+	Proved  string  `json:"proved"`
+	Seconds float64 `json:"seconds"`
+	restore.Result
+}
+
+func runRestore(ctx context.Context, args []string, streams Streams) (err error) {
+	f, err := parseRestore(args, streams)
+	if err != nil {
+		return unlessHelp(err)
+	}
+	began := time.Now()
+	options := restore.Options{Paranoid: f.paranoid, Parallel: f.parallel}
+	proved := "time"
+	if f.manifest != "" {
+		var hashed bool
+		if options.Manifest, hashed, err = readManifest(f.manifest); err != nil {
+			return err
+		}
+		if hashed {
+			proved = "content"
+		}
+	}
+	if f.paranoid {
+		proved = "content"
+	}
+	work, err := os.MkdirTemp(f.work, "mig-mover-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	opened, err := openRepository(ctx, f, work)
+	if err != nil {
+		return err
+	}
+	defer opened.Close(context.WithoutCancel(ctx))
+	taken, err := opened.Snapshot(ctx, f.snapshot, 4*f.parallel) // small reads, which wait for the network
+	if err != nil {
+		return err
+	}
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	lines := json.NewEncoder(streams.Out)
+	options.Tick = second.C
+	// A line that cannot be written is no reason to leave a volume half done.
+	options.Report = func(progress restore.Progress) { _ = lines.Encode(progressLine{"progress", progress}) }
+	result, err := restore.Run(ctx, opened, taken, f.root, options)
+	if err != nil {
+		return err
+	}
+	summary := summaryLine{"summary", f.snapshot, taken.Source, taken.Taken.UTC(), proved, time.Since(began).Seconds(), result}
+	if err := lines.Encode(summary); err != nil {
+		return err
+	}
+	if result.Disagreements > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+func openRepository(ctx context.Context, f restoreFlags, work string) (*repository.Repository, error) {
+	password, err := repository.ReadPassword(f.passwordFile)
+	if err != nil {
+		return nil, err
+	}
+	storage, err := f.storage.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := repository.Open(ctx, storage, password, work)
+	debug.FreeOSMemory() // deriving the key from the password has taken more than the restore will
+	return opened, err
+}
+
+func readManifest(name string) (entries []manifest.Entry, hashed bool, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	entries, reader, err := manifest.ReadAll(file)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", name, err)
+	}
+	return entries, reader.Hashed, nil
+}
