@@ -17,8 +17,9 @@ import (
 
 const restoreHelp = `Makes the volume equal to a snapshot: fetches what differs, removes what is too much, and puts owners, modes and times right.
 
-A file that is there is taken to have the right content if it has the snapshot's size and its time, to the nanosecond. A content
-that changed behind an equal size and time is found with a manifest that has hashes, or with --paranoid, which read each file.
+A file that is there is taken to have the right content if it has the snapshot's size, time (to the nanosecond), owner and mode;
+if only owner or mode differ, its content is compared. A content that changed behind all of these is found with a manifest that
+has hashes, or with --paranoid, which read each file. Of the two only hashes tell where the backup itself has missed a change.
 
 Without --manifest, what kopia does not keep is not restored: hard links become copies, FIFOs, sockets and devices are missing,
 extended attributes are left as they are, and names that are no UTF-8 are altered. The snapshot says when it left something out.

@@ -31,7 +31,8 @@ type plan struct {
 }
 
 // decide compares what is wanted with what is there. A file is taken to have the wanted content if it has the wanted size and
-// time, to the nanosecond, and shares its inode with no other name but the wanted ones.
+// time, to the nanosecond, and shares its inode with no other name but the wanted ones. If its owner or mode is another, it may be
+// another file that was moved to this name, as those that came out of one archive have one time: then its content is looked at.
 func decide(wants []want, have []volume.Entry) plan {
 	there := make(map[manifest.Text]volume.Entry, len(have))
 	for _, entry := range have {
@@ -82,6 +83,7 @@ func (p *plan) file(wish want, entry volume.Entry, exists bool, files inodes, wr
 		return
 	}
 	if exists && entry.Size == wish.Size && entry.MTime == wish.MTime && files.asWanted(wish.Path, entry) {
+		wish.doubtful = entry.Mode != wish.Mode || entry.UID != wish.UID || entry.GID != wish.GID
 		p.check = append(p.check, wish)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,9 +134,7 @@ func (r *run) dropped(taken *repository.Snapshot) {
 
 func (r *run) carryOut(ctx context.Context, p plan) error {
 	r.progress.expect(p.write)
-	if r.options.Paranoid || hashed(p.check) {
-		r.progress.expect(p.check)
-	}
+	r.progress.expect(slices.DeleteFunc(slices.Clone(p.check), func(file want) bool { return !r.reads(file) }))
 	r.progress.enter("remove")
 	if err := r.each(ctx, len(p.remove), func(_ context.Context, i int) error {
 		count(&r.result.Removed, true)
@@ -173,14 +172,8 @@ func (r *run) carryOut(ctx context.Context, p plan) error {
 	return r.volume.Sync()
 }
 
-func hashed(wants []want) bool {
-	for _, wish := range wants {
-		if len(wish.Hash) > 0 {
-			return true
-		}
-	}
-	return false
-}
+// reads says if a file that seems to be as wanted is read nevertheless.
+func (r *run) reads(file want) bool { return r.options.Paranoid || file.doubtful || len(file.Hash) > 0 }
 
 // loosened are the names of files that are written after all, and so become other files.
 func loosened(linked, written []want) []want {
@@ -220,9 +213,9 @@ func (r *run) check(ctx context.Context, files []want) (wrong []want, err error)
 	return wrong, err
 }
 
-// sameContent trusts size and time where it is not told to read.
+// sameContent trusts size and time where nothing asks for more.
 func (r *run) sameContent(ctx context.Context, file want) (bool, error) {
-	if len(file.Hash) == 0 && !r.options.Paranoid {
+	if !r.reads(file) {
 		return true, nil
 	}
 	count(&r.result.FilesRead, true)

@@ -18,6 +18,8 @@ type want struct {
 	manifest.Entry
 	// object is a file's content in the repository; without one the file is empty.
 	object string
+	// doubtful says that the file that is there may be another.
+	doubtful bool
 }
 
 // Kinds of disagreement between a snapshot and a manifest, besides those in which two entries can differ.
