@@ -16,7 +16,7 @@ ldflags     := -s -w -X $(version_pkg).Version=$(VERSION) -X $(version_pkg).Comm
 
 # The lab's programs gather others' code (Kubernetes, Velero, …) in modules of their own. What of ours is in them is a main of
 # a few lines, for which a linter would first have to read all of Kubernetes, and the provisioner, which is linted alone.
-modules   := . scripts/lab
+modules   := . cmd/mig-mover scripts/lab
 lint_dirs := $(modules) scripts/lab/kubernetes/provisioner
 
 # The tests that need the lab are behind a build tag, in whichever package they belong to.

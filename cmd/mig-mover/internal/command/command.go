@@ -41,10 +41,10 @@ EXIT STATUS
 `
 
 // errUsage is a wrong command line, and what is wrong with it has been said.
-var errUsage = errors.New("wrong command line") //nolint:gochecknoglobals // an error to compare with, never set
+var errUsage = errors.New("wrong command line")
 
 // errDiffers is what a command that came to its end has found.
-var errDiffers = errors.New("differs") //nolint:gochecknoglobals // an error to compare with, never set
+var errDiffers = errors.New("differs")
 
 // Run runs the program and returns its exit code.
 func Run(ctx context.Context, args []string, streams Streams) int {

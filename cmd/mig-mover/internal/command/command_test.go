@@ -110,7 +110,9 @@ func TestWhatIsNotThereIsAnError(t *testing.T) {
 	write(t, dir, map[string]string{"password": repotest.Password, "wrong": "wrong", "empty": "\n", "no-manifest": "text\n"})
 	file := func(name string) string { return filepath.Join(dir, name) }
 	repo := repotest.New(t)
-	restore := func(more ...string) []string { return append([]string{"restore", "--root", dir, "--snapshot", "none"}, more...) }
+	restore := func(more ...string) []string {
+		return append([]string{"restore", "--root", dir, "--snapshot", "none"}, more...)
+	}
 	for name, args := range map[string][]string{
 		"no such volume":     {"manifest", "--root", file("missing")},
 		"no such manifest":   {"compare", file("missing"), file("missing")},
@@ -168,12 +170,14 @@ func startS3(t *testing.T) (address string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("the lab's object store is not built: `make lab-build`")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address = listener.Addr().String()
-	listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	data, metadata := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(data, "mig"), 0o755); err != nil {
 		t.Fatal(err)
@@ -190,7 +194,7 @@ func startS3(t *testing.T) (address string) {
 			t.Fatal(err)
 		}
 		if response, err := http.DefaultClient.Do(request); err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 			return address
 		}
 		select { // until the test's own time is over

@@ -141,8 +141,7 @@ func openManifest(name string) (*manifest.Reader, io.Closer, error) {
 	}
 	reader, err := manifest.NewReader(file)
 	if err != nil {
-		file.Close()
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
 	}
 	return reader, file, nil
 }

@@ -121,7 +121,7 @@ func runRestore(ctx context.Context, args []string, streams Streams) (err error)
 	if err != nil {
 		return err
 	}
-	defer opened.Close(context.WithoutCancel(ctx))
+	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
 	taken, err := opened.Snapshot(ctx, f.snapshot, 4*f.parallel) // small reads, which wait for the network
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ type Repository struct {
 }
 
 // New makes a repository in a directory of the test's.
-func New(t testing.TB) *Repository {
+func New(t *testing.T) *Repository {
 	t.Helper()
 	path := t.TempDir()
 	storage, err := filesystem.New(t.Context(), &filesystem.Options{Path: path}, true)
@@ -44,7 +44,7 @@ func New(t testing.TB) *Repository {
 }
 
 // In makes a repository in a storage.
-func In(t testing.TB, storage blob.Storage) *Repository {
+func In(t *testing.T, storage blob.Storage) *Repository {
 	t.Helper()
 	if err := repo.Initialize(t.Context(), storage, &repo.NewRepositoryOptions{}, Password); err != nil {
 		t.Fatal(err)
@@ -67,14 +67,14 @@ func In(t testing.TB, storage blob.Storage) *Repository {
 }
 
 // Snapshot backs a directory up, from its last snapshot on as Velero does, and returns the snapshot's ID.
-func (r *Repository) Snapshot(t testing.TB, dir string) string {
+func (r *Repository) Snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	ctx := t.Context()
 	ctx, writer, err := r.opened.NewWriter(ctx, repo.WriteSessionOptions{Purpose: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer writer.Close(ctx)
+	defer func() { _ = writer.Close(ctx) }()
 	source := snapshot.SourceInfo{Host: "default", UserName: "default", Path: "snapshot-pod-volume/kopia/shop/pod/data"}
 	ignore := policy.OptionalBool(true)
 	if err := policy.SetPolicy(ctx, writer, source, &policy.Policy{
@@ -114,7 +114,7 @@ func (r *Repository) Snapshot(t testing.TB, dir string) string {
 func (r *Repository) Follow(dir, other string) { r.last[dir] = r.last[other] }
 
 // Open opens the repository as the mover does. What is written later is not in what was opened.
-func (r *Repository) Open(t testing.TB) *repository.Repository {
+func (r *Repository) Open(t *testing.T) *repository.Repository {
 	t.Helper()
 	storage, err := repository.Storage{Path: r.Path}.Open(t.Context())
 	if err != nil {

@@ -308,7 +308,7 @@ func (r *run) writeFile(ctx context.Context, file want) error {
 		return err
 	}
 	sum := sha256.New()
-	var from io.Reader = r.metered(ctx, content)
+	from := r.metered(ctx, content)
 	if len(file.Hash) > 0 {
 		from = io.TeeReader(from, sum)
 	}

@@ -61,8 +61,8 @@ type merger struct {
 	disagreements []manifest.Difference
 }
 
-func (m *merger) disagree(path manifest.Text, kind manifest.Kind, inManifest, inSnapshot string) {
-	m.disagreements = append(m.disagreements, manifest.Difference{Path: path, Kind: kind, Want: inManifest, Have: inSnapshot})
+func (m *merger) disagree(path manifest.Text, kind manifest.Kind, inManifest string) {
+	m.disagreements = append(m.disagreements, manifest.Difference{Path: path, Kind: kind, Want: inManifest})
 }
 
 // both takes an entry that the snapshot has, and the manifest unless it is nil there.
@@ -72,7 +72,7 @@ func (m *merger) both(node *repository.Node, path manifest.Text, entry *manifest
 	wish.Sparse = !m.known
 	switch {
 	case entry == nil && m.known:
-		m.disagree(path, notInManifest, "", "")
+		m.disagree(path, notInManifest, "")
 		wish.Sparse = true
 	case entry == nil:
 	case entry.Type != node.Type:
@@ -95,7 +95,7 @@ func (m *merger) both(node *repository.Node, path manifest.Text, entry *manifest
 func (m *merger) directory(nodes []*repository.Node, path manifest.Text) {
 	pairs, uncertain := pair(nodes, m.children[path])
 	for _, name := range uncertain {
-		m.disagree(join(path, name), uncertainName, "", "")
+		m.disagree(join(path, name), uncertainName, "")
 	}
 	for _, p := range pairs {
 		switch {
@@ -116,10 +116,10 @@ func (m *merger) onlyInManifest(entry manifest.Entry) {
 	switch {
 	case entry.Type == manifest.FIFO || entry.Type == manifest.Socket || entry.Type == manifest.CharDevice || entry.Type == manifest.BlockDevice:
 	case entry.Type == manifest.File && entry.Size > 0:
-		m.disagree(entry.Path, notInSnapshot, "", "")
+		m.disagree(entry.Path, notInSnapshot, "")
 		return
 	default:
-		m.disagree(entry.Path, notInSnapshot, "", "")
+		m.disagree(entry.Path, notInSnapshot, "")
 	}
 	m.wants = append(m.wants, want{Entry: entry})
 	for _, child := range m.children[entry.Path] {
@@ -131,7 +131,7 @@ func (m *merger) onlyInManifest(entry manifest.Entry) {
 func (m *merger) dropDoubles() {
 	m.wants = slices.CompactFunc(m.wants, func(a, b want) bool {
 		if a.Path == b.Path {
-			m.disagree(a.Path, uncertainName, "", "")
+			m.disagree(a.Path, uncertainName, "")
 		}
 		return a.Path == b.Path
 	})
@@ -154,7 +154,7 @@ func (m *merger) dropLooseLinks() {
 		if there && first.HardLink == "" && oneInode(first, *wish) {
 			continue
 		}
-		m.disagree(wish.Path, manifest.OtherHardLink, fmt.Sprintf("%q", string(wish.HardLink)), "")
+		m.disagree(wish.Path, manifest.OtherHardLink, fmt.Sprintf("%q", string(wish.HardLink)))
 		wish.HardLink = ""
 	}
 }

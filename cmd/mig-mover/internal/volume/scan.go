@@ -140,8 +140,7 @@ func (s *scanner) send(ctx context.Context, entry *found) error {
 	case s.hash <- entry:
 		return nil
 	case <-ctx.Done():
-		entry.content.Close()
-		return ctx.Err()
+		return errors.Join(ctx.Err(), entry.content.Close())
 	}
 }
 
