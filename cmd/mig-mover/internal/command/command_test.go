@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -182,12 +183,13 @@ func startS3(t *testing.T) (address string) {
 	if err := os.Mkdir(filepath.Join(data, "mig"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.CommandContext(t.Context(), program, "-address", address, "-data", data, "-metadata", metadata)
+	// It outlives the repository that is closed when the test ends.
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-address", address, "-data", data, "-metadata", metadata)
 	server.Env = append(os.Environ(), "ROOT_ACCESS_KEY=testkey", "ROOT_SECRET_KEY=testsecret")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Wait() })
+	t.Cleanup(func() { _, _ = server.Process.Kill(), server.Wait() })
 	for {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/health", nil)
 		if err != nil {
