@@ -34,7 +34,7 @@ func TestARequestIsLoggedInTheWordsOfRights(t *testing.T) {
 		{"GET", "/apis/apps/v1", asking{"get", "/apis/apps/v1", "", ""}},
 		{"GET", "/api/v1", asking{"get", "/api/v1", "", ""}},
 	} {
-		if got := requestOf(httptest.NewRequest(c.method, c.path, nil)); got != c.want {
+		if got := requestOf(httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)); got != c.want {
 			t.Errorf("%s %s: got %+v, want %+v", c.method, c.path, got, c.want)
 		}
 	}

@@ -23,15 +23,15 @@ type LinesOptions struct {
 // while a step waits. They hold no control characters but those of GitLab's
 // groups, where they were asked for.
 type Lines struct {
-	o    LinesOptions
-	mu   sync.Mutex
-	w    io.Writer
-	open group           // zero: none is
-	folds int            // groups so far
-	run  string          // the kind of the run
-	last progress.Update // of the step that is under way; its Note is nil between steps
-	from time.Time       // when that step was first heard of
-	beat *time.Timer
+	o     LinesOptions
+	mu    sync.Mutex
+	w     io.Writer
+	open  group           // zero: none is
+	folds int             // groups so far
+	run   string          // the kind of the run
+	last  progress.Update // of the step that is under way; its Note is nil between steps
+	from  time.Time       // when that step was first heard of
+	beat  *time.Timer
 }
 
 // NewLines starts a view that writes to w.
