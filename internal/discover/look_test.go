@@ -414,7 +414,7 @@ func TestWhatIsAllowedEverywhereIsNotAskedForEachNamespace(t *testing.T) {
 
 func TestARunNeedsNoRightToMakeEvents(t *testing.T) {
 	told := 0
-	for _, r := range append(sourceRights([]string{"shop"}, "velero"), destinationRights([]string{"shop"}, "velero")...) {
+	for _, r := range append(sourceRights([]string{"shop"}, "velero", false), destinationRights([]string{"shop"}, "velero", false)...) {
 		if r.Group != "events.k8s.io" {
 			continue
 		}

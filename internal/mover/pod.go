@@ -64,6 +64,8 @@ func ManifestPod(o naming.Owner, namespace, image string, v Volume, agent velero
 					corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 				}},
 				SecurityContext: agent.SecurityContext,
+				// Of one that failed, what it said instead.
+				TerminationMessagePath: summaryFile, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				VolumeMounts: []corev1.VolumeMount{{
 					Name: "host-pods", MountPath: hostPods, ReadOnly: true, MountPropagation: ptr.To(corev1.MountPropagationHostToContainer),
 				}},

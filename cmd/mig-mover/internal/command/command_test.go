@@ -82,6 +82,32 @@ func TestStageAndVerify(t *testing.T) {
 	}
 }
 
+func TestTheLastLineIsWrittenWhereAKubeletLooks(t *testing.T) {
+	pods, work := t.TempDir(), t.TempDir()
+	write(t, pods, map[string]string{"1234/volumes/kubernetes.io~csi/pvc-1/mount/a": "hello", "1234/volumes/kubernetes.io~empty-dir/tmp/b": "world"})
+	summary := filepath.Join(work, "termination-log")
+	write(t, work, map[string]string{"termination-log": strings.Repeat("what was there before ", 100)})
+	mover(t, 0, "manifest", "--hash", "--encoding", "base64", "--summary", summary, "--root", filepath.Join(pods, "1234/volumes/*/pvc-1/mount"))
+	content, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last struct {
+		End                       bool
+		Entries                   int
+		Digest, Carried, Timeless []byte
+	}
+	if err := json.Unmarshal(content, &last); err != nil || !last.End || last.Entries != 2 || len(last.Digest) == 0 || len(last.Carried) == 0 || len(last.Timeless) == 0 {
+		t.Errorf("got %s, %v", content, err)
+	}
+	for _, pattern := range []string{"1234/volumes/*/*", "1234/volumes/*/pvc-2"} {
+		_, _, said := mover(t, 1, "manifest", "--root", filepath.Join(pods, pattern))
+		if !strings.Contains(said, "directories match, want one") {
+			t.Errorf("%s: said %q", pattern, said)
+		}
+	}
+}
+
 func TestWrongCommandLines(t *testing.T) {
 	for _, args := range [][]string{
 		{},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,11 +18,12 @@ import (
 
 func runManifest(ctx context.Context, args []string, streams Streams) error {
 	flags := flag.NewFlagSet("manifest", flag.ContinueOnError)
-	root := flags.String("root", "", "`directory` of the volume")
+	root := flags.String("root", "", "`directory` of the volume; a pattern as of a shell's is taken if exactly one directory matches")
 	hash := flags.Bool("hash", false, "also read all contents and write down their SHA-256")
 	encoding := flags.String("encoding", string(manifest.Plain), "plain, gzip, or base64 for logs")
 	out := flags.String("out", "-", "`file` to write to; - is the standard output")
 	parallel := flags.Int("parallel", 4, "how many files are read at once")
+	summary := flags.String("summary", "", "also write the last line, and it alone, to this `file`: what a kubelet keeps of a container that has ended")
 	if err := parse(flags, args, 0, streams); err != nil {
 		return unlessHelp(err)
 	}
@@ -31,28 +33,53 @@ func runManifest(ctx context.Context, args []string, streams Streams) error {
 	if !slices.Contains([]manifest.Encoding{manifest.Plain, manifest.Gzip, manifest.Base64}, manifest.Encoding(*encoding)) {
 		return wrong(streams, "manifest", "--encoding %s: plain, gzip or base64", *encoding)
 	}
+	dir, err := one(*root)
+	if err != nil {
+		return err
+	}
 	to, done, err := output(*out, streams)
 	if err != nil {
 		return err
 	}
-	err = writeManifest(ctx, to, *root, manifest.Encoding(*encoding), volume.ScanOptions{Hash: *hash, Parallel: *parallel})
-	return errors.Join(err, done())
-}
-
-func writeManifest(ctx context.Context, to io.Writer, root string, encoding manifest.Encoding, options volume.ScanOptions) error {
-	writer, err := manifest.NewWriter(to, encoding, options.Hash)
+	last, err := writeManifest(ctx, to, dir, manifest.Encoding(*encoding), volume.ScanOptions{Hash: *hash, Parallel: *parallel})
+	if err := errors.Join(err, done()); err != nil || *summary == "" {
+		return err
+	}
+	line, err := json.Marshal(last)
 	if err != nil {
 		return err
 	}
+	return os.WriteFile(*summary, line, 0o644) //nolint:gosec // others are to read it
+}
+
+// one is the one directory that a pattern matches, or that it names as it is.
+func one(pattern string) (string, error) {
+	if _, err := os.Lstat(pattern); err == nil {
+		return pattern, nil
+	}
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", pattern, err)
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%s: %d directories match, want one", pattern, len(found))
+	}
+	return found[0], nil
+}
+
+func writeManifest(ctx context.Context, to io.Writer, root string, encoding manifest.Encoding, options volume.ScanOptions) (manifest.Summary, error) {
+	writer, err := manifest.NewWriter(to, encoding, options.Hash)
+	if err != nil {
+		return manifest.Summary{}, err
+	}
 	gone, err := volume.Scan(ctx, root, options, func(entry volume.Entry) error { return writer.Add(entry.Entry) })
 	if err != nil {
-		return err // and no last line, by which a reader knows
+		return manifest.Summary{}, err // and no last line, by which a reader knows
 	}
 	for range gone {
 		writer.Gone()
 	}
-	_, err = writer.Close()
-	return err
+	return writer.Close()
 }
 
 // output is a file or the standard output. A manifest that is not whole has no last line.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -24,6 +25,8 @@ import (
 type Module struct {
 	Name string // of its key, and of its directory below scripts/lab
 	Dir  string
+	// Sources are directories beside Dir that it is built from too.
+	Sources []string
 	// Programs are the packages to build, by the name of the program.
 	Programs map[string]string
 	// Variables are set by the linker. In their values, {PATH} is the version of the module PATH in go.mod.
@@ -155,7 +158,17 @@ func (m Module) key(goVersion string) (string, error) {
 	for _, name := range sortedKeys(m.Variables) {
 		fmt.Fprintln(sum, name, m.Variables[name])
 	}
-	err := filepath.WalkDir(m.Dir, func(path string, entry fs.DirEntry, err error) error {
+	for _, dir := range append([]string{m.Dir}, m.Sources...) {
+		if err := hashDir(sum, dir, m.Dir); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// hashDir adds the sources in a directory, by their paths from the module's.
+func hashDir(sum io.Writer, dir, from string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".md") {
 			return err
 		}
@@ -163,11 +176,10 @@ func (m Module) key(goVersion string) (string, error) {
 		if err != nil {
 			return err
 		}
-		relative, err := filepath.Rel(m.Dir, path)
+		relative, err := filepath.Rel(from, path)
 		fmt.Fprintf(sum, "%s %d\n%s", relative, len(content), content)
 		return err
 	})
-	return hex.EncodeToString(sum.Sum(nil))[:16], err
 }
 
 func goVersion(ctx context.Context, dir string) (string, error) {

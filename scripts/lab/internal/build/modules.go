@@ -101,6 +101,15 @@ func (s Source) VeleroVersions() (velero, plugin string, err error) {
 	return velero, plugin, err
 }
 
+// Mover is the module of the program that works next to volumes. It is not the lab's, and shares a package with mig.
+func (s Source) Mover() Module {
+	root := filepath.Join(string(s), "..", "..")
+	return Module{
+		Name: "mig-mover", Dir: filepath.Join(root, "cmd", "mig-mover"), Sources: []string{filepath.Join(root, "internal", "manifest")},
+		Programs: map[string]string{"mig-mover": "."},
+	}
+}
+
 // Pause is the program of the containers that hold a pod's namespaces. It is part of this module.
 func (s Source) Pause() Module {
 	return Module{Name: "pause", Dir: filepath.Join(string(s), "pause"), Programs: map[string]string{"pause": "."}}

@@ -78,7 +78,7 @@ func (l Lab) buildPrograms(ctx context.Context, builder build.Builder, source bu
 	}
 	modules := []build.Module{source.Pause()}
 	if want.Parts >= Velero {
-		modules = append(modules, source.Velero()) // before CoreDNS, which takes much of what it compiles
+		modules = append(modules, source.Velero(), source.Mover()) // before CoreDNS, which takes much of what Velero compiles
 	}
 	modules = append(modules, source.CoreDNS())
 	for _, module := range modules {
@@ -144,7 +144,12 @@ func (l Lab) makeImages(ctx context.Context, maker image.Maker, want Want, resul
 	if result.nodeImages, err = makeAll(maker, forNodes); err != nil || want.Parts < Velero {
 		return err
 	}
-	result.veleroImages, err = makeAll(maker, velero.Images(l.Place, result.velero, result.plugin))
+	mover := image.Small{
+		Name: "mig-mover", Reference: "registry.test/mig-mover:1",
+		Config:   image.Config{Entrypoint: []string{"/mig-mover"}},
+		Programs: map[string]string{"/mig-mover": l.Place.Program("mig-mover")},
+	}
+	result.veleroImages, err = makeAll(maker, append(velero.Images(l.Place, result.velero, result.plugin), mover))
 	return err
 }
 
