@@ -81,8 +81,10 @@ func TestALogThatWasCutOffIsNotTakenForAVolume(t *testing.T) {
 }
 
 func TestAReadingPodSeesTheVolumeAsNodeAgentDoesAndWritesNothing(t *testing.T) {
-	at := Volume{Claim: "shop/data", Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1234"}, Spec: corev1.PodSpec{NodeName: "node-2"}},
-		PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}
+	at := Volume{
+		Claim: "shop/data", Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1234"}, Spec: corev1.PodSpec{NodeName: "node-2"}},
+		PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}},
+	}
 	agent := velero.NodeAgent{HostPods: "/var/lib/kubelet/pods"}
 	p := ManifestPod(naming.Owner{PlanUID: "p", RunUID: "r"}, "velero", "registry.test/mig-mover:1", at, agent)
 	args := strings.Join(p.Spec.Containers[0].Args, " ")

@@ -124,11 +124,11 @@ type judged struct {
 func judge(p pairOf, name func(pairOf, mover.Verdict) (string, error), d *pipeline.Decision) (judged, error) {
 	src, err := mover.Found(p.src)
 	if err != nil {
-		return judged{differs: fmt.Sprintf("%s could not be read on the source: %v", p.claim, err)}, nil //nolint:nilerr // it is what is told
+		return judged{differs: fmt.Sprintf("%s could not be read on the source: %v", p.claim, err)}, nil
 	}
 	dst, err := mover.Found(p.dst)
 	if err != nil {
-		return judged{differs: fmt.Sprintf("%s could not be read on the destination: %v", p.claim, err)}, nil //nolint:nilerr // it is what is told
+		return judged{differs: fmt.Sprintf("%s could not be read on the destination: %v", p.claim, err)}, nil
 	}
 	if src.Changed > 0 {
 		return judged{differs: fmt.Sprintf("%s was written to on the source while it was read: %s", p.claim, english.Plural(int(src.Changed), "entry", "entries"))}, nil
@@ -196,7 +196,7 @@ func (s volumesVerified) name(ctx context.Context, p pairOf, v mover.Verdict) (s
 	defer dst.Close()
 	names, err := mover.Name(v, src, dst)
 	if err != nil {
-		return fmt.Sprintf("it cannot be said in what: %v", err), nil //nolint:nilerr // that it differs is known all the same
+		return fmt.Sprintf("it cannot be said in what: %v", err), nil
 	}
 	return names, nil
 }
