@@ -89,7 +89,7 @@ e2e demo cases kill: export MIG := $(CURDIR)/bin/mig
 
 .PHONY: e2e
 e2e: build lab-up $(gotestsum) ## Run the tests on the lab; RUN=regexp selects some
-	$(gotestsum) --format testname -- -tags e2e -p 1 -count 1 -timeout 45m -run '$(RUN)' $(e2e_packages)
+	$(gotestsum) --format testname -- -tags e2e -p 1 -count 1 -timeout 70m -run '$(RUN)' $(e2e_packages)
 
 # What the cases are run on: nothing, two API servers, and the lab, without and with what only real nodes have.
 NEEDS ?= cli api velero node

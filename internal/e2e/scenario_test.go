@@ -32,8 +32,9 @@ const (
 	locked     = 11
 )
 
-// patience is how long a run may take on a busy machine; no test measures it.
-const patience = 10 * time.Minute
+// patience is how long a run may take on a busy machine, waiting for its turn with
+// Velero behind all the others included; no test measures it.
+const patience = 30 * time.Minute
 
 // theLab is held by one test binary at a time.
 var theLab = sync.OnceValues(func() (*labtest.Lab, error) {
