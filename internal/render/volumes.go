@@ -74,7 +74,10 @@ func (v *volume) line(nameWidth, width int) string {
 	case v.total == 0:
 		name += "  " + Size(v.done) + " so far"
 	case v.complete():
-		tail := fmt.Sprintf(" %s in %s", Size(v.total), Took(v.until.Sub(v.since)))
+		tail := " " + Size(v.total)
+		if took := v.until.Sub(v.since); took > 0 { // how long one took that was complete when first seen is not known
+			tail += " in " + Took(took)
+		}
 		name += v.full(room-len(tail)) + tail
 	case !v.moved:
 		// A rate since the first look would be that of an earlier process.
