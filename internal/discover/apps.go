@@ -44,6 +44,7 @@ type mountingPod struct {
 	claims   map[string]bool // name -> mounted read-only
 	workload string          // Kind/name of what keeps it running
 	outside  []Outside
+	needs    *PodNeeds
 }
 
 // templated is a workload with what its pods keep outside of claims, whether
@@ -51,6 +52,7 @@ type mountingPod struct {
 type templated struct {
 	Workload
 	outside []Outside
+	needs   *PodNeeds
 }
 
 // statefulSet is what tells which claims come of its templates.
@@ -121,7 +123,7 @@ func (a *apps) into(s *SourceFacts) {
 		slices.SortFunc(c.MountedBy, func(x, y Mounter) int { return cmp.Compare(x.Pod, y.Pod) })
 		c.StatefulSet = setOf(*c, a.sets)
 	}
-	s.Claims, s.Workloads, s.Outside = a.claims, a.allWorkloads(), a.allOutside()
+	s.Claims, s.Workloads, s.Outside, s.PodNeeds = a.claims, a.allWorkloads(), a.allOutside(), a.allNeeds()
 }
 
 func (c *Claim) describe(v volume) {
@@ -389,6 +391,7 @@ func podOf(p *corev1.Pod) mountingPod {
 	}
 	if !hasTemplate(out.Controller) {
 		out.outside = outsideOf("Pod/"+out.Key(), &p.Spec)
+		out.needs = needsOf("Pod/"+out.Key(), &p.Spec)
 	}
 	return out
 }
@@ -430,7 +433,7 @@ func gitOpsOf(o metav1.Object) string {
 // withTemplate is a workload; pod is nil for one that makes no pods.
 func withTemplate(kind string, o metav1.Object, pod *corev1.PodSpec) templated {
 	w := Workload{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Controller: controllerOf(o), GitOps: gitOpsOf(o)}
-	return templated{Workload: w, outside: outsideOf(w.Key(), pod)}
+	return templated{Workload: w, outside: outsideOf(w.Key(), pod), needs: needsOf(w.Key(), pod)}
 }
 
 func wanted(replicas *int32) int32 {
@@ -512,7 +515,7 @@ func workloadLists(c client.Client) []page[templated] {
 			return each(list.Items, func(o *batchv1.Job) templated {
 				w := withTemplate("Job", o, &o.Spec.Template.Spec)
 				if o.Status.CompletionTime != nil {
-					w.outside = nil // as of its finished pods
+					w.outside, w.needs = nil, nil // as of its finished pods
 				}
 				w.Active, w.Suspended = o.Status.Active, o.Spec.Suspend != nil && *o.Spec.Suspend
 				return w

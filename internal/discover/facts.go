@@ -49,10 +49,17 @@ type Facts struct {
 	Namespaces     []Namespace    `json:"namespaces,omitempty"`
 	StorageClasses []StorageClass `json:"storageClasses,omitempty"`
 	Nodes          []Node         `json:"nodes,omitempty"`
-	Velero         Velero         `json:"velero"`
-	Plans          []OtherPlan    `json:"plans,omitempty"` // of which Velero's namespace holds a record
-	Rights         []Right        `json:"rights,omitempty"`
-	Gaps           []Gap          `json:"gaps,omitempty"`
+	// PriorityClasses and RuntimeClasses are looked at where pods of the plan name
+	// some, LimitRanges and Quotas in the plan's namespaces.
+	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
+	RuntimeClasses  []RuntimeClass  `json:"runtimeClasses,omitempty"`
+	LimitRanges     []LimitRange    `json:"limitRanges,omitempty"`
+	Quotas          []Quota         `json:"quotas,omitempty"`
+	Kinds           []Kind          `json:"-"` // hundreds, and nobody's to read
+	Velero          Velero          `json:"velero"`
+	Plans           []OtherPlan     `json:"plans,omitempty"` // of which Velero's namespace holds a record
+	Rights          []Right         `json:"rights,omitempty"`
+	Gaps            []Gap           `json:"gaps,omitempty"`
 }
 
 // Access is how we get to the cluster, and for how long.
@@ -72,6 +79,7 @@ type Node struct {
 	Ready         bool              `json:"ready"`
 	Unschedulable bool              `json:"unschedulable,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
+	Taints        []Taint           `json:"taints,omitempty"` // that keep pods away for good
 }
 
 // OtherPlan is what the clusters remember of a plan of mig, maybe our own.
@@ -133,6 +141,13 @@ type SourceFacts struct {
 	Pods      []Pod      `json:"pods,omitempty"`
 	Workloads []Workload `json:"workloads,omitempty"`
 	Outside   []Outside  `json:"outside,omitempty"`
+	PodNeeds  []PodNeeds `json:"podNeeds,omitempty"`
+	Services  []Service  `json:"services,omitempty"` // that have node ports
+	// Subscriptions of the Operator Lifecycle Manager, and what it makes of them.
+	// Filled by Look alone, as is Unserved.
+	Subscriptions []Subscription `json:"subscriptions,omitempty"`
+	Generated     []string       `json:"generated,omitempty"` // Kind/namespace/name
+	Unserved      []Unserved     `json:"unserved,omitempty"`
 	// Objects are those of the namespaces whose destination exists already:
 	// what of them is there too would be met. Filled by Look alone.
 	Objects []Object `json:"objects,omitempty"`
@@ -144,11 +159,14 @@ type DestinationFacts struct {
 	Objects []Object `json:"objects,omitempty"` // in the destination's namespaces, where they exist
 	// FreeVolumes are those that any claim could bind.
 	FreeVolumes []FreeVolume `json:"freeVolumes,omitempty"`
-	Quotas      []Quota      `json:"quotas,omitempty"`   // of the destination's namespaces
 	Capacity    []Capacity   `json:"capacity,omitempty"` // what CSI drivers say is left
 	// Refused are the namespaces that the cluster would not let be made, with
 	// what it said. Filled by Look alone.
 	Refused []Refused `json:"refused,omitempty"`
+	// Services with node ports, of the whole cluster, where the plan has some, and
+	// Webhooks that do not answer. Filled by Look alone.
+	Services []Service `json:"services,omitempty"`
+	Webhooks []Webhook `json:"webhooks,omitempty"`
 }
 
 // FreeVolume is a PersistentVolume that is bound to no claim.
@@ -161,12 +179,13 @@ type FreeVolume struct {
 	ReservedFor  string   `json:"reservedFor,omitempty"` // namespace/name of the one claim that may have it
 }
 
-// Quota is a ResourceQuota, what of it concerns claims.
+// Quota is a ResourceQuota.
 type Quota struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Hard      map[string]string `json:"hard"` // resource -> quantity
 	Used      map[string]string `json:"used"`
+	Scopes    []string          `json:"scopes,omitempty"` // the pods that it counts; none: all
 }
 
 // Capacity is what a CSI driver says that a class has left in one part of the

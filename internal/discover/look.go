@@ -45,6 +45,13 @@ const (
 	PartCapacity       = "storage capacity"
 	PartUsage          = "used bytes"
 	PartRefusals       = "dry runs of the namespaces"
+	PartLimitRanges    = "limit ranges"
+	PartPriorities     = "priority classes"
+	PartRuntimes       = "runtime classes"
+	PartServices       = "services"
+	PartWebhooks       = "webhooks"
+	PartUnserved       = "objects of kinds that the other side serves otherwise"
+	PartSubscriptions  = "operator subscriptions"
 )
 
 // inParallel is how many questions one cluster is asked at once.
@@ -65,6 +72,7 @@ func Look(ctx context.Context, src cluster.Source, dst cluster.Destination, v pl
 	}
 	lookAtMet(ctx, src, &s, d, v)
 	lookAtRefusals(ctx, dst, s, &d, v)
+	lookAtNeeds(ctx, src, dst, &s, &d, v)
 	return s, d, ctx.Err()
 }
 
@@ -106,6 +114,11 @@ func LookSource(ctx context.Context, src cluster.Source, v plan.Valid) (SourceFa
 		s.Velero.Busy, err = unfinishedBackups(ctx, src.Client, src.VeleroNamespace)
 		return err
 	})
+	l.optional(PartServices, func(ctx context.Context) (err error) {
+		s.Services, err = servicesWithPorts(ctx, src.Client, namespaces)
+		return err
+	})
+	l.limits(&s.Facts, namespaces)
 	apps := l.applications(namespaces)
 	s.Gaps = l.wait()
 	apps.into(&s)
@@ -152,8 +165,18 @@ func (l *look) destination(d *DestinationFacts, namespaces []string) {
 		return err
 	})
 	l.optional(PartFreeVolumes, func(ctx context.Context) (err error) { d.FreeVolumes, err = listFreeVolumes(ctx, c); return err })
-	l.optional(PartQuotas, func(ctx context.Context) (err error) { d.Quotas, err = listQuotas(ctx, c, namespaces); return err })
+	l.limits(&d.Facts, namespaces)
 	l.optional(PartCapacity, func(ctx context.Context) (err error) { d.Capacity, err = listCapacity(ctx, c); return err })
+}
+
+// limits asks what the namespaces let pods and claims have.
+func (l *look) limits(f *Facts, namespaces []string) {
+	c := l.c.Client
+	l.optional(PartQuotas, func(ctx context.Context) (err error) { f.Quotas, err = listQuotas(ctx, c, namespaces); return err })
+	l.optional(PartLimitRanges, func(ctx context.Context) (err error) {
+		f.LimitRanges, err = listLimitRanges(ctx, c, namespaces)
+		return err
+	})
 }
 
 // second asks what can be asked only when the rest is known.
@@ -249,7 +272,7 @@ func (l *look) common(f *Facts, namespaces []string) {
 		f.StorageClasses, err = listStorageClasses(ctx, l.c.Client)
 		return err
 	})
-	l.part(PartAPIs, func(context.Context) (err error) { f.OpenShift, err = lookAtAPIs(l.c.Discovery); return err })
+	l.part(PartAPIs, func(context.Context) (err error) { f.Kinds, f.OpenShift, err = lookAtAPIs(l.c.Discovery); return err })
 	l.optional(PartNodes, func(ctx context.Context) (err error) { f.Nodes, err = listNodes(ctx, l.c.Client); return err })
 	l.part(PartPlans, func(ctx context.Context) (err error) {
 		f.Plans, err = listPlans(ctx, l.c.Client, l.c.VeleroNamespace)

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,12 +47,46 @@ type groupLister interface {
 
 // lookAtAPIs asks for every API once: one that is down is an error that names
 // it, beside what else is known.
-func lookAtAPIs(d groupLister) (openShift bool, err error) {
-	groups, _, err := d.ServerGroupsAndResources()
+func lookAtAPIs(d groupLister) (kinds []Kind, openShift bool, err error) {
+	groups, lists, err := d.ServerGroupsAndResources()
 	for _, g := range groups {
 		openShift = openShift || g.Name == "security.openshift.io"
+		kinds = append(kinds, kindsOf(g, lists)...)
 	}
-	return openShift, err
+	return kinds, openShift, err
+}
+
+// kindsOf are the kinds of a group that a restore makes in namespaces, each with
+// its versions, the one in which the cluster likes it best first.
+func kindsOf(g *metav1.APIGroup, lists []*metav1.APIResourceList) []Kind {
+	served := map[string][]metav1.APIResource{}
+	for _, l := range lists {
+		served[l.GroupVersion] = l.APIResources
+	}
+	versions := []string{g.PreferredVersion.GroupVersion}
+	for _, v := range g.Versions {
+		if v.GroupVersion != g.PreferredVersion.GroupVersion {
+			versions = append(versions, v.GroupVersion)
+		}
+	}
+	var out []Kind
+	place := map[string]int{}
+	for _, gv := range versions {
+		version := gv[strings.LastIndex(gv, "/")+1:]
+		for _, r := range served[gv] {
+			if !r.Namespaced || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || isMadeByCluster(g.Name, r.Name) {
+				continue
+			}
+			at, known := place[r.Kind]
+			if !known {
+				at = len(out)
+				place[r.Kind] = at
+				out = append(out, Kind{Group: g.Name, Kind: r.Kind, Resource: r.Name, Preferred: version})
+			}
+			out[at].Versions = append(out[at].Versions, version)
+		}
+	}
+	return out
 }
 
 // existingObjects are the objects of those of the namespaces that exist.
@@ -75,28 +106,16 @@ func objects(ctx context.Context, c *cluster.Cluster, namespaces []string) ([]Ob
 	if DownAPIs(err) == nil { // an API that is down hides its kinds, not the others, and is told by itself
 		errs = append(errs, err)
 	}
-	var out []Object
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(inParallel)
-	for _, kind := range kinds {
-		group.Go(func() error {
-			found, err := inNamespaces(ctx, namespaces, func(o Object) string { return o.Namespace }, metadataPage(c.Client, kind))
-			mu.Lock()
-			defer mu.Unlock()
-			out = append(out, found...)
-			if err != nil && !isNoSuchAPI(err) && !apierrors.IsMethodNotSupported(err) {
-				errs = append(errs, fmt.Errorf("%s: %w", kind.GroupKind(), err))
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are gathered, so that the other kinds are listed
+	out, err := listKinds(ctx, namespaces, kinds, func(o Object) string { return o.Namespace },
+		func(kind schema.GroupVersionKind) page[Object] { return metadataPage(c.Client, kind) })
+	errs = append(errs, err)
 	out = slices.DeleteFunc(out, isInEveryNamespace)
-	slices.SortFunc(out, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(out, inOrderOfNames)
 	return out, errors.Join(errs...)
+}
+
+func inOrderOfNames(a, b Object) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
 // metadataPage lists the metadata of a kind.
@@ -105,18 +124,20 @@ func metadataPage(c client.Client, kind schema.GroupVersionKind) page[Object] {
 		list := metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := c.List(ctx, &list, opts...)
-		return each(list.Items, func(o *metav1.PartialObjectMetadata) Object {
-			out := Object{
-				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name,
-				OfPlan: naming.OfPlanUID(o.Labels), Restore: o.Labels[naming.VeleroRestoreName], Owned: metav1.GetControllerOf(o) != nil,
-				Stays: o.Labels[naming.VeleroExclude] == "true",
-			}
-			if o.DeletionTimestamp != nil {
-				out.Finalizers = o.Finalizers
-			}
-			return out
-		}), list.ListMeta, err
+		return each(list.Items, func(o *metav1.PartialObjectMetadata) Object { return objectOf(kind, o) }), list.ListMeta, err
 	}
+}
+
+func objectOf(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) Object {
+	out := Object{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name,
+		OfPlan: naming.OfPlanUID(o.Labels), Restore: o.Labels[naming.VeleroRestoreName], Owned: metav1.GetControllerOf(o) != nil,
+		Stays: o.Labels[naming.VeleroExclude] == "true",
+	}
+	if o.DeletionTimestamp != nil {
+		out.Finalizers = o.Finalizers
+	}
+	return out
 }
 
 // kindLister tells which kinds a cluster serves; the discovery client does.

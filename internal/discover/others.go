@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,11 +74,23 @@ func listNodes(ctx context.Context, c client.Client) ([]Node, error) {
 
 func nodeOf(n *corev1.Node) Node {
 	return Node{
-		Name: n.Name, Unschedulable: n.Spec.Unschedulable, Labels: maps.Clone(n.Labels),
+		Name: n.Name, Unschedulable: n.Spec.Unschedulable, Labels: maps.Clone(n.Labels), Taints: taintsOf(n),
 		Ready: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}),
 	}
+}
+
+// taintsOf are a node's own taints. Those that say how the node is at the moment
+// pass by themselves.
+func taintsOf(n *corev1.Node) []Taint {
+	var out []Taint
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			out = append(out, Taint{t.Key, t.Value, string(t.Effect)})
+		}
+	}
+	return out
 }
 
 // listFreeVolumes are the volumes that are bound to no claim.
@@ -118,9 +131,23 @@ func listQuotas(ctx context.Context, c client.Client, namespaces []string) ([]Qu
 			var list corev1.ResourceQuotaList
 			err := c.List(ctx, &list, opts...)
 			return each(list.Items, func(q *corev1.ResourceQuota) Quota {
-				return Quota{Namespace: q.Namespace, Name: q.Name, Hard: quantities(q.Spec.Hard), Used: quantities(q.Status.Used)}
+				return Quota{Namespace: q.Namespace, Name: q.Name, Hard: quantities(q.Spec.Hard), Used: quantities(q.Status.Used), Scopes: scopesOf(q)}
 			}), list.ListMeta, err
 		})
+}
+
+// scopesOf are the scopes of a quota in either way to write them.
+func scopesOf(q *corev1.ResourceQuota) []string {
+	var out []string
+	for _, s := range q.Spec.Scopes {
+		out = append(out, string(s))
+	}
+	if q.Spec.ScopeSelector != nil {
+		for _, e := range q.Spec.ScopeSelector.MatchExpressions {
+			out = append(out, string(e.ScopeName))
+		}
+	}
+	return out
 }
 
 func quantities(l corev1.ResourceList) map[string]string {

@@ -102,7 +102,9 @@ func destinationNeeds() []need {
 // checks are left out, and those commands say what they lack.
 func optionalClusterNeeds() []need {
 	return []need{
-		{"", "nodes", []string{"list"}, "see where volumes can be used"},
+		{"", "nodes", []string{"list"}, "see where volumes and pods can be"},
+		{"scheduling.k8s.io", "priorityclasses", []string{"list"}, "see whether the classes that pods name are on both sides"},
+		{"node.k8s.io", "runtimeclasses", []string{"list"}, "see whether the classes that pods name are on both sides"},
 	}
 }
 
@@ -111,6 +113,11 @@ func optionalDestinationNeeds() []need {
 	const takeBack = "take back with mig rollback what a restore made outside of namespaces"
 	return []need{
 		{"storage.k8s.io", "csistoragecapacities", []string{"list"}, "see how much room the storage has"},
+		{"", "services", []string{"get", "list"}, "see who has a node port, and whether webhooks have a server"},
+		{"discovery.k8s.io", "endpointslices", []string{"list"}, "see whether webhooks have a server"},
+		{"admissionregistration.k8s.io", "validatingwebhookconfigurations", []string{"list"}, "see which webhooks would keep objects from being made"},
+		{"admissionregistration.k8s.io", "mutatingwebhookconfigurations", []string{"list"}, "see which webhooks would keep objects from being made"},
+		{"operators.coreos.com", "catalogsources", []string{"get"}, "see whether operators can be installed, with OLM"},
 		{"*", "*", []string{"list"}, "find what a restore made outside of namespaces"},
 		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"get", "list", "delete"}, takeBack},
 		{"rbac.authorization.k8s.io", "clusterroles", []string{"delete"}, takeBack},
@@ -119,10 +126,18 @@ func optionalDestinationNeeds() []need {
 	}
 }
 
+// What is asked of the source as a whole beside.
+func optionalSourceNeeds() []need {
+	return []need{{"apiextensions.k8s.io", "customresourcedefinitions", []string{"get"}, "tell which kinds bring their definition along"}}
+}
+
 // What is asked of the source's namespaces beside.
 func optionalSourceNamespaceNeeds() []need {
 	return []need{
-		{"*", "*", []string{"list"}, "see what has changed since the objects were backed up"},
+		{"*", "*", []string{"list"}, "see what has changed since the objects were backed up, and what the destination would refuse"},
+		{"", "services", []string{"list"}, "see which node ports are wanted"},
+		{"", "resourcequotas", []string{"list"}, "see whether helper pods fit"},
+		{"", "limitranges", []string{"list"}, "see whether helper pods fit"},
 		{"apps.openshift.io", "deploymentconfigs", []string{"get", "list", "patch"}, "quiesce, on OpenShift"},
 	}
 }
@@ -130,7 +145,8 @@ func optionalSourceNamespaceNeeds() []need {
 // What is asked of the destination's namespaces beside.
 func optionalNamespaceNeeds() []need {
 	return []need{
-		{"", "resourcequotas", []string{"list"}, "see whether the claims fit"},
+		{"", "resourcequotas", []string{"list"}, "see whether claims and pods fit"},
+		{"", "limitranges", []string{"list"}, "see whether pods fit"},
 		{"apps.openshift.io", "deploymentconfigs", []string{"get", "list"}, "see that workloads are ready, on OpenShift"},
 	}
 }
@@ -203,7 +219,7 @@ func sourceRights(namespaces []string, veleroNamespace string, verifies bool) []
 			{"velero.io", "restores", []string{"list"}, "see what Velero still does for the plan"},
 		}),
 		inEach(namespaces, sourceNeeds()),
-		optional(rights("", optionalClusterNeeds())),
+		optional(rights("", slices.Concat(optionalClusterNeeds(), optionalSourceNeeds()))),
 		optional(rights(veleroNamespace, optionalSourceVeleroNeeds())),
 		optional(inEach(namespaces, optionalSourceNamespaceNeeds())),
 	))
