@@ -370,6 +370,174 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) { no := false; w.plan.Spec.Quiesce.Enabled = &no },
 			finding{QuiesceDisabled, True, "DisabledByPlan", "spec.quiesce.enabled", "writes while its volumes are copied", blocks},
 		},
+		"a node label that no node of the destination has": {
+			func(w *world) {
+				w.dst.Nodes = []discover.Node{{Name: "n1", Labels: map[string]string{"disk": "slow"}}, {Name: "n2"}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", Pods: 2, NodeSelector: map[string]string{"disk": "fast"}}}
+			},
+			finding{NodesUnfit, True, "NoNodeMatches", "Deployment/shop/web", "Deployment/shop/web (disk=fast: 0 of 2 nodes match)", blocks},
+		},
+		"a required affinity to a zone that the destination does not have": {
+			func(w *world) {
+				w.dst.Nodes = []discover.Node{{Name: "n1", Labels: map[string]string{"zone": "b"}}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "StatefulSet/shop/db", Namespace: "shop", Pods: 1, Nodes: []discover.NodeTerm{
+					{{Key: "zone", Operator: "In", Values: []string{"a", "c"}}}, {{Key: "metadata.name", OfField: true, Operator: "In", Values: []string{"n9"}}},
+				}}}
+			},
+			finding{NodesUnfit, True, "NoNodeMatches", "StatefulSet/shop/db", "(zone In a|c or metadata.name In n9: 0 of 1 nodes match)", blocks},
+		},
+		"taints on all nodes that would do": {
+			func(w *world) {
+				w.dst.Nodes = []discover.Node{{Name: "n1", Taints: []discover.Taint{{Key: "team", Value: "red", Effect: "NoSchedule"}}}}
+				w.src.PodNeeds = []discover.PodNeeds{{
+					Workload: "Deployment/shop/web", Namespace: "shop", Pods: 1, Tolerations: []discover.Toleration{{Key: "team", Value: "blue", Effect: "NoSchedule"}},
+				}}
+			},
+			finding{NodesUnfit, True, "NoNodeMatches", "Deployment/shop/web", "taints of none of 1 nodes: team=red:NoSchedule", blocks},
+		},
+		"a node label that is missing for a workload that is scaled to zero": {
+			func(w *world) {
+				w.dst.Nodes = []discover.Node{{Name: "n1"}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", NodeSelector: map[string]string{"disk": "fast"}}}
+			},
+			finding{NodesUnfitLater, True, "NoNodeMatches", "Deployment/shop/web", "at the moment none is wanted", !blocks},
+		},
+		"a wish for nodes that nobody grants": {
+			func(w *world) {
+				w.dst.Nodes = []discover.Node{{Name: "n1"}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", Pods: 1, Preferred: []discover.NodeTerm{{{Key: "gpu", Operator: "Exists"}}}}}
+			},
+			finding{PreferredNodesGone, True, "NoNodeMatches", "Deployment/shop/web", "(gpu Exists)", !blocks},
+		},
+		"a priority class that the destination does not have": {
+			func(w *world) {
+				w.src.PriorityClasses = []discover.PriorityClass{{Name: "gold", Value: 700}}
+				w.src.PodNeeds = []discover.PodNeeds{
+					{Workload: "CronJob/shop/bill", Namespace: "shop", PriorityClass: "gold"}, {Workload: "Deployment/shop/web", Namespace: "shop", PriorityClass: "gold"},
+					{Workload: "DaemonSet/shop/log", Namespace: "shop", PriorityClass: "system-node-critical"},
+				}
+			},
+			finding{PriorityClassMissing, True, "NotOnDestination", "PriorityClass gold", "PriorityClass gold (value 700 on the source; used by CronJob/shop/bill, Deployment/shop/web)", blocks},
+		},
+		"a priority class of another value": {
+			func(w *world) {
+				w.src.PriorityClasses, w.dst.PriorityClasses = []discover.PriorityClass{{Name: "gold", Value: 700}}, []discover.PriorityClass{{Name: "gold", Value: 5}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", PriorityClass: "gold"}}
+			},
+			finding{PriorityDiffers, True, "ValuesDiffer", "PriorityClass gold", "(700 on the source, 5 on the destination; used by Deployment/shop/web)", !blocks},
+		},
+		"a runtime class that the destination does not have": {
+			func(w *world) {
+				w.src.RuntimeClasses = []discover.RuntimeClass{{Name: "cage", Handler: "kata"}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", RuntimeClass: "cage"}}
+			},
+			finding{RuntimeClassMissing, True, "NotOnDestination", "RuntimeClass cage", "handler kata on the source; used by Deployment/shop/web", blocks},
+		},
+		"a runtime class of another handler": {
+			func(w *world) {
+				w.src.RuntimeClasses, w.dst.RuntimeClasses = []discover.RuntimeClass{{Name: "cage", Handler: "kata"}}, []discover.RuntimeClass{{Name: "cage", Handler: "runc"}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", RuntimeClass: "cage"}}
+			},
+			finding{RuntimeDiffers, True, "HandlersDiffer", "RuntimeClass cage", "handler kata on the source, runc on the destination", !blocks},
+		},
+		"a node port that another Service has": {
+			func(w *world) {
+				w.src.Services = []discover.Service{{Namespace: "shop", Name: "web", NodePorts: []int32{30100, 30200}}}
+				w.dst.Services = []discover.Service{{Namespace: "else", Name: "door", NodePorts: []int32{30200}}, {Namespace: "shop-prod", Name: "web", NodePorts: []int32{30100}}}
+			},
+			finding{NodePortTaken, True, "PortAllocated", "Service/shop/web", "Service/shop/web (30200 is else/door's)", blocks},
+		},
+		"a node port outside of the usual range": {
+			func(w *world) {
+				w.src.Services = []discover.Service{{Namespace: "shop", Name: "web", NodePorts: []int32{8080}}}
+			},
+			finding{NodePortUnusual, True, "OutsideDefaultRange", "Service/shop/web", "Service/shop/web (8080)", !blocks},
+		},
+		"limits of the source that helper pods are below": {
+			func(w *world) {
+				w.src.LimitRanges = []discover.LimitRange{{Namespace: "shop", Name: "lim", Type: "Container", Min: map[string]string{"cpu": "50m"}, Max: map[string]string{"memory": "1Gi"}}}
+			},
+			finding{HelpersRefused, True, "LimitRangeExceeded", "LimitRange/shop/lim of the source", "(cpu: request 10m, minimum 50m)", blocks},
+		},
+		"limits of the destination by the ratio": {
+			func(w *world) {
+				w.dst.LimitRanges = []discover.LimitRange{{Namespace: "shop-prod", Name: "lim", Type: "Pod", Ratio: map[string]string{"cpu": "4", "memory": "2"}}}
+			},
+			finding{HelpersRefused, True, "LimitRangeExceeded", "LimitRange/shop-prod/lim of the destination", "(cpu: limit 100m is more than 4 times request 10m)", blocks},
+		},
+		"a quota that is used up while the application runs": {
+			func(w *world) {
+				w.src.Quotas = []discover.Quota{{Namespace: "shop", Name: "cap", Hard: map[string]string{"pods": "3"}, Used: map[string]string{"pods": "3"}}}
+			},
+			finding{HelpersCrowded, True, "QuotaUsedUp", "ResourceQuota/shop/cap", "(pods: 3/3 used, 1 more needed)", !blocks},
+		},
+		"a quota with room for no helper pod at all": {
+			func(w *world) {
+				w.src.Quotas = []discover.Quota{{Namespace: "shop", Name: "cap", Hard: map[string]string{"limits.memory": "50Mi"}}}
+			},
+			finding{PodQuotaTooSmall, True, "QuotaExceeded", "ResourceQuota/shop/cap of the source", "limits.memory: 64Mi needed, 50Mi is all there is", blocks},
+		},
+		"a quota of the destination with no room for the application": {
+			func(w *world) {
+				w.dst.Quotas = []discover.Quota{{Namespace: "shop-prod", Name: "cap", Hard: map[string]string{"requests.cpu": "4"}, Used: map[string]string{"requests.cpu": "1"}}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", Pods: 3, Containers: []discover.Resources{
+					{Requests: map[string]string{"cpu": "1"}}, {Limits: map[string]string{"cpu": "500m"}},
+				}}}
+			},
+			finding{PodQuotaTooSmall, True, "QuotaExceeded", "ResourceQuota/shop-prod/cap of the destination", "(for the application: requests.cpu: 1/4 used, 4500m more needed)", blocks},
+		},
+		"limits of the destination that the application exceeds": {
+			func(w *world) {
+				w.dst.LimitRanges = []discover.LimitRange{{Namespace: "shop-prod", Name: "lim", Type: "Container", Max: map[string]string{"memory": "2Gi"}}}
+				w.src.PodNeeds = []discover.PodNeeds{{Workload: "Deployment/shop/web", Namespace: "shop", Pods: 1, Containers: []discover.Resources{{Limits: map[string]string{"memory": "3Gi"}}}}}
+			},
+			finding{PodsRefused, True, "LimitRangeExceeded", "Deployment/shop/web", "(LimitRange shop-prod/lim, memory: limit 3Gi, maximum 2Gi)", blocks},
+		},
+		"a webhook whose server is gone": {
+			func(w *world) {
+				w.dst.Webhooks = []discover.Webhook{{
+					Configuration: "ValidatingWebhookConfiguration/guard", Name: "a.guard.test", Service: "gone/guard", Why: "there is no such Service", Objects: []string{"Service/shop/web", "Service/shop/db"},
+				}}
+			},
+			finding{
+				WebhookDown, True, "NoAnswer", "ValidatingWebhookConfiguration/guard",
+				"(webhook a.guard.test, failurePolicy Fail, service gone/guard: there is no such Service; it is asked about Service/shop/web, Service/shop/db)", blocks,
+			},
+		},
+		"objects of a version that the destination no longer serves": {
+			func(w *world) {
+				w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1beta1", Others: []string{"v1alpha1"}, There: []string{"v2", "v1"}, Objects: []string{"shop/hall"}}}
+			},
+			finding{VersionNotServed, True, "NoSuchVersion", "Lamp.light.test", "Lamp.light.test (v1beta1, v1alpha1 on the source, v2, v1 on the destination; both serve none; 1 objects: shop/hall)", blocks},
+		},
+		"objects of a kind that only the source's API server has": {
+			func(w *world) {
+				w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1", Objects: []string{"shop/hall"}}}
+			},
+			finding{KindNotServed, True, "NoSuchKind", "Lamp.light.test", "Lamp.light.test (v1; 1 objects: shop/hall)", blocks},
+		},
+		"objects of a kind whose definition goes along": {
+			func(w *world) {
+				w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1", Defined: true, Objects: []string{"shop/hall"}}}
+			},
+			finding{DefinitionsGoAlong, True, "DefinitionInBackup", "Lamp.light.test", "who acts on them must be installed there", !blocks},
+		},
+		"a subscription without its catalog": {
+			func(w *world) {
+				w.src.Subscriptions = []discover.Subscription{{Namespace: "shop", Name: "till", Package: "till", Catalog: "market/own"}}
+			},
+			finding{CatalogMissing, True, "NoSuchCatalog", "Subscription/shop/till", "(package till of CatalogSource market/own)", blocks},
+		},
+		"a subscription with its catalog": {
+			func(w *world) {
+				w.src.Subscriptions = []discover.Subscription{{Namespace: "shop", Name: "till", Package: "till", Catalog: "market/own", There: true}}
+			},
+			finding{SubscriptionsGoAlong, True, "InstalledAgain", "Subscription/shop/till", "installed anew", !blocks},
+		},
+		"what OLM makes by itself": {
+			func(w *world) { w.src.Generated = []string{"ClusterServiceVersion/shop/till.v2"} },
+			finding{GeneratedByOLM, True, "MadeAgain", "ClusterServiceVersion/shop/till.v2", "they are left out", !blocks},
+		},
 		"a part that could not be read": {
 			func(w *world) {
 				w.src.Gaps = []discover.Gap{{Part: discover.PartPods, Denied: true, Error: "100% forbidden"}}

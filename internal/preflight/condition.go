@@ -5,6 +5,7 @@ package preflight
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -103,7 +104,8 @@ type check func(look) []Condition
 
 // checks are asked in this order, and their conditions are told in it.
 func checks() []check {
-	return slices.Concat(connectionChecks(), rightsChecks(), veleroChecks(), namespaceChecks(), volumeChecks(), workloadChecks(), gapChecks())
+	return slices.Concat(connectionChecks(), rightsChecks(), veleroChecks(), namespaceChecks(), volumeChecks(), workloadChecks(),
+		schedulingChecks(), networkChecks(), admissionChecks(), kindChecks(), gapChecks())
 }
 
 // Check gives every condition of a plan, in a fixed order; the last one is Ready.
@@ -233,4 +235,15 @@ func few(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// inOrder goes through a map by its keys.
+func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range sortedKeys(m) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
+	}
 }
