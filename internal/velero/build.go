@@ -120,6 +120,8 @@ func FinalRestore(o naming.Owner, p plan.Valid, namespace, from string, barePods
 		// What velero's own CLI leaves out by default (velero pkg/controller/restore_controller.go).
 		"nodes", "events", "events.events.k8s.io", "backups.velero.io", "restores.velero.io", "resticrepositories.velero.io",
 		"csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "backuprepositories.velero.io",
+		// What OLM makes of a Subscription: it makes its own, and takes copies for none.
+		"clusterserviceversions.operators.coreos.com", "installplans.operators.coreos.com",
 	}
 	if !barePods {
 		r.Spec.ExcludedResources = append(r.Spec.ExcludedResources, pods)

@@ -2,6 +2,7 @@ package velero
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,11 @@ func TestOnlyOneRestoreTouchesClaims(t *testing.T) {
 	for _, kind := range []string{"persistentvolumeclaims", "persistentvolumes", "pods"} {
 		if !strings.Contains(strings.Join(final.Spec.ExcludedResources, ","), kind) {
 			t.Errorf("the final restore would restore %s over the exact copy", kind)
+		}
+	}
+	for _, kind := range []string{"clusterserviceversions.operators.coreos.com", "installplans.operators.coreos.com"} {
+		if !slices.Contains(final.Spec.ExcludedResources, kind) {
+			t.Errorf("the final restore would make a dead copy of each of %s", kind)
 		}
 	}
 	if got := FinalRestore(owner, v, "velero", owner.InitialBackup(), true, false).Spec.ExcludedResources; strings.Contains(strings.Join(got, ","), "pods") {
