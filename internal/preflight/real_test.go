@@ -62,7 +62,8 @@ const (
 )
 
 func TestEachThingThatIsWrongOnARealPairIsFound(t *testing.T) {
-	for _, c := range slices.Concat(connectionCases(), veleroCases(), locationCases(), namespaceCases(), volumeCases(), classCases(), outsideCases()) {
+	for _, c := range slices.Concat(connectionCases(), veleroCases(), locationCases(), namespaceCases(), volumeCases(), classCases(), outsideCases(),
+		schedulingCases(), networkCases(), admissionCases(), kindCases()) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBed(t)
 			c.broke(b)
@@ -254,8 +255,7 @@ func veleroCases() []realCase {
 		}, want{NodeAgentMissing, "APP/local", "APP/local (its volume is on node-3)", blocks}},
 		{"a node of the destination without node-agent", func(b *bed) {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.ns + "-node"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
-			b.create(b.dst, n)
-			b.t.Cleanup(func() { _ = b.dst.Delete(b.t.Context(), n) }) // of all beds
+			b.shared(b.dst, n)
 		}, want{NodeAgentNotEverywhere, "APP-node", "without a ready node-agent", informs}},
 	}
 }
@@ -554,8 +554,7 @@ func classCases() []realCase {
 				c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{"zone-z"}}}}}
 			})(b)
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.ns + "-node", Labels: map[string]string{corev1.LabelTopologyZone: "zone-a"}}}
-			b.create(b.dst, n)
-			b.t.Cleanup(func() { _ = b.dst.Delete(b.t.Context(), n) }) // of all beds
+			b.shared(b.dst, n)
 		}, want{ClassUnreachable, "APP/data", "APP/data (class APP-odd)", blocks}},
 		{"a template's class that is not there", func(b *bed) {
 			labels := map[string]string{"app": "q"}
