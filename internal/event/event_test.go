@@ -38,6 +38,8 @@ type server struct {
 	*cluster.Cluster
 	got  []*eventsv1.Event
 	fail func(*eventsv1.Event) error
+
+	mayNotCount bool
 }
 
 func newServer() *server {
@@ -57,8 +59,14 @@ func newServer() *server {
 		}
 		return err
 	}
+	patch := func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if s.mayNotCount {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, o.GetName(), errors.New("no"))
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: owner.RunRecord(), UID: "uid-of-record"}}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).WithInterceptorFuncs(interceptor.Funcs{Create: create}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).WithInterceptorFuncs(interceptor.Funcs{Create: create, Patch: patch}).Build()
 	s.Cluster = &cluster.Cluster{Client: c, VeleroNamespace: "velero"}
 	return s
 }
@@ -195,10 +203,8 @@ func TestWhatTrulyHappensAgainIsToldAgain(t *testing.T) {
 	s.Emit(stop)
 	round = 1 // the step was taken back
 	s.Emit(stop)
-	stall := at(progress.Stalled, "EnsureQuiesced", say("x", "pod is there"))
-	s.Emit(stall)
-	stall.Time = noon.Add(time.Minute)
-	s.Emit(stall)
+	stop.Note = progress.Remark{Why: "Quiesced", Say: "replicas 2 → 0", On: claim(progress.OnSource, "web")}
+	s.Emit(stop)
 	gate := func(text string) progress.Update {
 		return at(progress.Warning, "EnsureQuiesced", progress.Remark{Why: "SourceScaledUp", Say: text, On: claim(progress.OnSource, "web")})
 	}
@@ -206,10 +212,103 @@ func TestWhatTrulyHappensAgainIsToldAgain(t *testing.T) {
 	s.Emit(gate("to 2"))
 	s.Emit(gate("to 1"))
 	flush(t, s)
-	want := []string{"Quiesced", "Quiesced", "EnsureQuiescedTakingTooLong", "EnsureQuiescedTakingTooLong", "SourceScaledUp", "SourceScaledUp"}
+	want := []string{"Quiesced", "Quiesced", "Quiesced", "SourceScaledUp", "SourceScaledUp"}
 	if got := src.reasons(); !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
+}
+
+// away is something that the run needs and that comes and goes.
+func away(text string, after time.Duration) progress.Update {
+	on := progress.Ref{Side: progress.OnSource, APIVersion: "velero.io/v1", Kind: "BackupStorageLocation", Namespace: "velero", Name: "default", UID: "uid-of-location"}
+	u := at(progress.Warning, "StageBackupCreated", progress.Remark{Why: "StorageLocationUnavailable", Say: text, On: on})
+	u.Recurs, u.Time = true, noon.Add(after)
+	return u
+}
+
+func TestWhatComesAndGoesIsOneEventThatCounts(t *testing.T) {
+	src, dst := newServer(), newServer()
+	s := newSink(t, src, dst)
+	s.Emit(away("no such bucket", 0))
+	s.Emit(away("access denied", time.Minute)) // another cause
+	s.Emit(away("no such bucket", 2*time.Minute))
+	s.Emit(away("no such bucket", 3*time.Minute))
+	stall := at(progress.Stalled, "StageBackupCreated", say("x", "pod is there"))
+	stall.Time = noon.Add(4 * time.Minute)
+	s.Emit(stall)
+	stall.Time, stall.Elapsed = noon.Add(5*time.Minute), time.Hour // it moved in between
+	s.Emit(stall)
+	flush(t, s)
+	for _, on := range []*server{src, dst} {
+		if got := on.counted(t); !slices.Equal(got, []string{
+			"StorageLocationUnavailable: no such bucket, 3 times until 12:03:00",
+			"StorageLocationUnavailable: access denied",
+			"StageBackupCreatedTakingTooLong: Step 7 of 21 is taking too long, 12s so far: pod is there, 2 times until 12:05:00",
+		}) {
+			t.Errorf("got %q", got)
+		}
+	}
+	if e := src.got[0]; e.Regarding.Name != owner.RunRecord() || e.Related == nil || e.Related.Kind != "BackupStorageLocation" {
+		t.Errorf("about %v, related to %v", e.Regarding, e.Related)
+	}
+}
+
+func TestAResumedRunCountsOnAndTellsNothingTwice(t *testing.T) {
+	src, dst := newServer(), newServer()
+	first, second := away("no such bucket", 0), away("no such bucket", time.Minute)
+	s := newSink(t, src, dst)
+	s.Emit(first)
+	s.Emit(second)
+	flush(t, s)
+	s = newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{first, second} })
+	s.Emit(away("no such bucket", 2*time.Minute))
+	flush(t, s)
+	if got := src.counted(t); !slices.Equal(got, []string{"StorageLocationUnavailable: no such bucket, 3 times until 12:02:00"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhereAnEventMayNotBeCountedOrIsForgottenItIsToldAnew(t *testing.T) {
+	src, dst := newServer(), newServer()
+	src.mayNotCount = true
+	s := newSink(t, src, dst)
+	s.Emit(away("no such bucket", 0))
+	s.Emit(away("no such bucket", time.Minute))
+	flush(t, s)
+	if got := src.counted(t); len(got) != 2 || len(dst.counted(t)) != 1 {
+		t.Errorf("got %q", got)
+	}
+	for _, e := range dst.got {
+		if err := dst.Delete(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{away("no such bucket", 0), away("no such bucket", time.Minute)} })
+	s.Emit(away("no such bucket", 2*time.Minute))
+	flush(t, s)
+	if got := dst.counted(t); !slices.Equal(got, []string{"StorageLocationUnavailable: no such bucket, 3 times until 12:02:00"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// counted are the Events as they are on the server, in the order in which they
+// were made, each with how often it was seen.
+func (s *server) counted(t *testing.T) []string {
+	t.Helper()
+	var all eventsv1.EventList
+	if err := s.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(all.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+	out := make([]string, 0, len(all.Items))
+	for _, e := range all.Items {
+		text := e.Reason + ": " + e.Note
+		if e.Series != nil {
+			text += fmt.Sprintf(", %d times until %s", e.Series.Count, e.Series.LastObservedTime.UTC().Format(time.TimeOnly))
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 func TestWhatAKilledProcessDidNotSendIsSentByTheNext(t *testing.T) {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -133,7 +134,30 @@ func (l *line) send(ctx context.Context, e *eventsv1.Event) error {
 	if next.Related != nil {
 		l.identify(ctx, next.Related)
 	}
-	return l.c.Create(ctx, next)
+	if next.Series == nil {
+		return l.c.Create(ctx, next)
+	}
+	return l.count(ctx, next)
+}
+
+// count tells that an Event has happened again. Where the cluster has forgotten
+// the Event, or we may not change it, it is told as one of its own.
+func (l *line) count(ctx context.Context, e *eventsv1.Event) error {
+	patch, err := json.Marshal(map[string]any{"series": e.Series})
+	if err != nil {
+		return err
+	}
+	there := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
+	err = l.c.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err):
+		return l.c.Create(ctx, e)
+	case apierrors.IsForbidden(err):
+		e.Name, e.Series = fmt.Sprintf("%s-%d", e.Name, e.Series.Count), nil
+		return l.c.Create(ctx, e)
+	default:
+		return err
+	}
 }
 
 // identify looks up an object's uid: kubectl describe finds Events by it. One
@@ -156,14 +180,19 @@ func (l *line) identify(ctx context.Context, ref *corev1.ObjectReference) {
 }
 
 // build is the Event as one cluster gets it.
-func (s *Sink) build(side progress.Side, m message, name string, at time.Time) *eventsv1.Event {
+func (s *Sink) build(side progress.Side, m message, name string, at time.Time, times int32) *eventsv1.Event {
 	c := s.lines[side].c
 	regarding, related := s.refs(side, c, m)
 	namespace := regarding.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // what the API asks for where the object has none
 	}
+	var series *eventsv1.EventSeries
+	if times > 1 {
+		series = &eventsv1.EventSeries{Count: times, LastObservedTime: metav1.NewMicroTime(at)}
+	}
 	return &eventsv1.Event{
+		Series: series,
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, Labels: s.cfg.Owner.Labels(m.step), Annotations: s.cfg.Owner.Annotations(),
 		},

@@ -28,6 +28,7 @@ type message struct {
 	object progress.Ref // the zero Ref: the run itself
 	about  bool         // the object is what it regards; else it is what the run's record is related to
 	ends   bool         // it is about the run as a whole
+	again  bool         // told again in the same words it is the same Event, counted
 }
 
 func messageOf(u progress.Update) message {
@@ -35,7 +36,8 @@ func messageOf(u progress.Update) message {
 	return message{
 		kind: kindOf(u), reason: clamp(reasonOf(u), nameLimit), action: clamp(cmp.Or(u.Step, u.Run, "run"), nameLimit),
 		note: noteOf(u), step: u.Step, object: object,
-		about: object.Side != "" && object.Name != "" && (u.State == progress.Happened || u.State == progress.Warning),
+		about: object.Side != "" && object.Name != "" && (u.State == progress.Happened || u.State == progress.Warning) && !u.Recurs,
+		again: u.Repeats(),
 		ends:  u.State == progress.RunStart || u.State == progress.RunFinish,
 	}
 }
@@ -124,15 +126,15 @@ func short(d time.Duration) string {
 
 // tells is what makes the message another than the run's others of its reason.
 // Facts and ends of steps are the same however often a resumed run comes by
-// them, until the step is taken back and done in another round; what may truly
-// happen again has its time.
+// them, until the step is taken back and done in another round, and so is what
+// is counted when it happens again; what else may truly happen again has its time.
 func tells(u progress.Update, m message, round int) []string {
 	object := ""
 	if m.about {
 		object = fmt.Sprintf("%s/%s/%s/%s", m.object.Side, m.object.Kind, m.object.Namespace, m.object.Name)
 	}
 	switch u.State {
-	case progress.Done, progress.Happened, progress.Warning:
+	case progress.Done, progress.Happened, progress.Warning, progress.Stalled:
 		return []string{u.Step, object, fmt.Sprintf("round %d", round)}
 	case progress.RunStart, progress.RunFinish:
 		switch m.reason {

@@ -30,7 +30,7 @@ const queueLength = 1 << 14
 // What an earlier process wrote into the record in its last moments may not
 // have been sent: it is sent again, unless Events of that time are gone anyway.
 const (
-	lastMoments = 2 * time.Minute
+	lastMoments = 5 * time.Minute // longer than a run waits for a cluster that is away
 	tooOld      = 30 * time.Minute
 )
 
@@ -61,13 +61,14 @@ type Sink struct {
 	closed bool
 	last   time.Time           // eventTime of the last one; every next one is later
 	said   map[string][]string // texts by what tells messages apart, without their number
+	times  map[string]int32    // how often an Event was told, by its name; of those that are counted
 }
 
 // New starts a sink. The context's values are used, not its end: what a run
 // says of its end must be sent too. Close ends it.
 func New(ctx context.Context, cfg Config) *Sink {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Sink{cfg: cfg, cancel: cancel, lines: map[progress.Side]*line{}, said: map[string][]string{}}
+	s := &Sink{cfg: cfg, cancel: cancel, lines: map[progress.Side]*line{}, said: map[string][]string{}, times: map[string]int32{}}
 	s.open(ctx, progress.OnSource, cfg.Source.Cluster)
 	s.open(ctx, progress.OnDestination, cfg.Destination.Cluster)
 	s.catchUp()
@@ -112,6 +113,11 @@ func (s *Sink) emit(u progress.Update, send bool) {
 	m := messageOf(u)
 	name := s.name(u, m)
 	at := s.tick(u.Time)
+	times := int32(1)
+	if m.again {
+		s.times[name]++
+		times = s.times[name]
+	}
 	if !send || s.closed {
 		return
 	}
@@ -119,7 +125,7 @@ func (s *Sink) emit(u progress.Update, send bool) {
 		if m.about && m.object.Side != side {
 			continue
 		}
-		l.add(s.build(side, m, name, at))
+		l.add(s.build(side, m, name, at, times))
 	}
 }
 

@@ -97,7 +97,14 @@ type Update struct {
 	Note    Note // never nil
 	Amounts []Amount
 	Elapsed time.Duration // since the step started; set with Done, Blocked and Failed
+	// Recurs: it comes and goes with something that the run needs. It is told
+	// and kept every time, also in the same words.
+	Recurs bool
 }
+
+// Repeats says whether the update is one that may be told again in the same
+// words and then counts again.
+func (u Update) Repeats() bool { return u.Recurs || u.State == Stalled }
 
 // Sink takes updates. It cannot fail or slow the run: what it cannot deliver
 // it says by its own means.

@@ -83,9 +83,15 @@ func (j *Journal) Keep(ctx context.Context, u progress.Update) error {
 // whoever reads the record sees at what the run is. It writes beside the run,
 // which need not wait for it: what is lost here is told by the next transition.
 func (j *Journal) Emit(u progress.Update) {
-	if u.State != progress.Started || u.Step == "" {
-		return
+	if u.State == progress.Started && u.Step != "" {
+		j.KeepBeside(u)
 	}
+}
+
+// KeepBeside is Keep for who cannot wait for the clusters, because they may be
+// what is away: it is kept at once and written as soon as one of them takes it,
+// with the next transition at the latest.
+func (j *Journal) KeepBeside(u progress.Update) {
 	j.mu.Lock()
 	j.apply(u)
 	j.mu.Unlock()
@@ -209,7 +215,7 @@ func (j *Journal) apply(u progress.Update) {
 	text := clean(u.Note.Text())
 	e := Event{
 		Time: u.Time, Step: u.Step, Number: u.Number, Of: u.Of, State: u.State,
-		Reason: u.Note.Reason(), Text: text, Object: u.Note.Regarding(), Elapsed: u.Elapsed,
+		Reason: u.Note.Reason(), Text: text, Object: u.Note.Regarding(), Elapsed: u.Elapsed, Recurs: u.Recurs,
 	}
 	if u.Step != "" {
 		e.Round = j.step(u, text).Round
@@ -225,11 +231,15 @@ func (j *Journal) apply(u progress.Update) {
 // often a resumed run comes by them; everything else has its own time.
 func (e Event) key() string {
 	once := fmt.Sprintf("%s\n%d\n%s\n%s\n%v\n%s", e.Step, e.Round, e.State, e.Reason, e.Object, e.Text)
+	again := once + "\n" + e.Time.Format(time.RFC3339Nano)
 	switch e.State {
 	case progress.Happened, progress.Warning, progress.Done:
-		return once
+		if !e.Recurs {
+			return once
+		}
+		return again
 	default:
-		return once + "\n" + e.Time.Format(time.RFC3339Nano)
+		return again
 	}
 }
 

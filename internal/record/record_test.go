@@ -328,6 +328,27 @@ func TestATransitionThatTheEngineKeepsAgainIsWrittenDownOnce(t *testing.T) {
 	}
 }
 
+func TestWhatHappensWhileAClusterIsAwayIsWrittenDownWhenItIsBack(t *testing.T) {
+	s, src, _ := newStores(t)
+	j := begin(t, s)
+	src.fail = func(string, client.Object) error { return apierrors.NewServiceUnavailable("restarting") }
+	for i, text := range []string{"the source does not answer", "the source answers again", "the source does not answer"} {
+		u := update("Prepare", 1, progress.Warning, text)
+		u.Recurs, u.Time = true, u.Time.Add(time.Duration(i)*time.Minute)
+		j.KeepBeside(u)
+	}
+	j.beside.Wait()
+	src.fail = nil
+	if r := latest(t, s); len(r.Events) != 0 {
+		t.Fatalf("it was not away: %+v", r.Events)
+	}
+	keep(t, j, update("Prepare", 1, progress.Done, "all is well"))
+	r := latest(t, s)
+	if len(r.Events) != 4 || r.Events[0].Text != r.Events[2].Text || !r.Events[2].Recurs || !r.Told()[2].Recurs {
+		t.Errorf("got %+v", r.Events)
+	}
+}
+
 func TestEveryResumeIsWrittenDown(t *testing.T) {
 	s, _, _ := newStores(t)
 	begin(t, s)

@@ -121,6 +121,7 @@ type Event struct {
 	Text    string         `json:"text"`
 	Object  progress.Ref   `json:"object,omitzero"`
 	Elapsed time.Duration  `json:"elapsed,omitempty"`
+	Recurs  bool           `json:"recurs,omitempty"` // comes and goes: the same again is another
 }
 
 // Change is one thing that the run changed on an object that was there before.
@@ -247,7 +248,7 @@ func (r *Run) Told() []progress.Update {
 // not have heard it: the process that kept it can have died before it was sent.
 func (e Event) Update(kind string) progress.Update {
 	return progress.Update{
-		Time: e.Time, Run: kind, Step: e.Step, Number: e.Number, Of: e.Of, State: e.State, Elapsed: e.Elapsed,
+		Time: e.Time, Run: kind, Step: e.Step, Number: e.Number, Of: e.Of, State: e.State, Elapsed: e.Elapsed, Recurs: e.Recurs,
 		Note: progress.Remark{Why: e.Reason, Say: e.Text, On: e.Object},
 	}
 }
