@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,36 @@ func IsUnreachable(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &op) || errors.As(err, &dns) || utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err)
+}
+
+// WhyAway says in a few words why a cluster gives no answer that helps, in the
+// same ones while nothing changes: no addresses, no ports. Empty where it
+// answers, be it with a refusal.
+func WhyAway(err error) string {
+	dns, unknown := errors.AsType[*net.DNSError](err)
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case err == nil, IsDenied(err):
+		return ""
+	case unknown:
+		return "the name " + dns.Name + " is not known"
+	case utilnet.IsConnectionRefused(err):
+		return "connection refused"
+	case utilnet.IsConnectionReset(err), utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err), errors.Is(err, syscall.EPIPE):
+		return "the connection broke"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "no route to it"
+	case isLoginThatWorked(err):
+		return "the login helper gives no credentials"
+	case answered && IsPassing(err):
+		return fmt.Sprintf("it answers with status %d", status.ErrStatus.Code)
+	case errors.Is(err, context.DeadlineExceeded), utilnet.IsTimeout(err):
+		return "no answer in time"
+	case IsUnreachable(err):
+		return "no connection"
+	default:
+		return ""
+	}
 }
 
 // isLoginThatWorked says whether a login helper failed that gave credentials

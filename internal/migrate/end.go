@@ -165,7 +165,7 @@ func (d *driver) recover(ctx context.Context, steps []pipeline.Step) error {
 	if err := d.journal.Forget(ctx, names...); err != nil {
 		return err
 	}
-	return d.pipeline("recovery", steps, nil).Run(ctx)
+	return d.pipeline(ctx, "recovery", steps, nil).Run(ctx)
 }
 
 // leftDown says in a line what the run leaves as it is.

@@ -101,6 +101,7 @@ type driver struct {
 	journal *record.Journal
 	sink    progress.Sink // the caller's, the record's and the Events'
 	events  *event.Sink
+	watch   *watch
 }
 
 func (d *driver) drive(ctx context.Context) (Result, error) {
@@ -291,6 +292,7 @@ func (d *driver) open(ctx context.Context, w way) error {
 		},
 	})
 	d.sink = progress.Tee(d.o.Sink, d.journal, d.events)
+	d.watch = d.newWatch()
 	return nil
 }
 
@@ -327,7 +329,7 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 	if err := d.announce(ctx, steps); err != nil {
 		return Result{}, err
 	}
-	if err := d.pipeline(string(d.o.Kind), steps, d.o.Stop).Run(ctx); err != nil {
+	if err := d.pipeline(ctx, string(d.o.Kind), steps, d.o.Stop).Run(ctx); err != nil {
 		return d.broken(ctx, err)
 	}
 	return d.whole(ctx)
@@ -376,10 +378,11 @@ func (d *driver) stepRun() step.Run {
 	return step.Run{Owner: d.owner, Plan: d.o.Plan, Source: d.o.Source, Destination: d.o.Destination}
 }
 
-func (d *driver) pipeline(name string, steps []pipeline.Step, stop <-chan struct{}) pipeline.Pipeline {
+func (d *driver) pipeline(ctx context.Context, name string, steps []pipeline.Step, stop <-chan struct{}) pipeline.Pipeline {
 	return pipeline.Pipeline{
-		Name: name, Steps: steps, Sink: d.sink, Journal: d.journal, Limits: limits(d.o.Plan), Stop: stop,
-		Passing: cluster.IsPassing, Patience: patience, Poll: poll,
+		Name: name, Steps: d.watch.watched(name, steps), Sink: d.sink, Journal: d.journal, Limits: limits(d.o.Plan), Stop: stop,
+		Passing:  func(err error) bool { return d.watch.passes(ctx, err) },
+		Patience: patience, Poll: poll,
 	}
 }
 
