@@ -170,7 +170,8 @@ func decideStageBackup(b *velerov1.Backup, captures []velero.Capture) pipeline.D
 	note := backupNote{Step: "StageBackupCreated", On: backupRef(progress.OnSource, b)}
 	d := decideBackup(b, note)
 	d.Amounts = velero.BackupAmounts(captures)
-	d.Facts = backupFacts(captures)
+	d.Facts = append(backupsBegun(captures), backupFacts(captures)...)
+	d.Warnings = backupsFailed(captures)
 	if lost := lostVolumes(captures, velero.Capture.BackupFailure); len(lost) > 0 {
 		note.Say = velero.BackupTrouble(b) + "; " + strings.Join(lost, "; ")
 		if velero.BackupOutcome(b) == velero.Running {

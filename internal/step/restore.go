@@ -102,7 +102,10 @@ func (s stageRestoreCreated) claims(ctx context.Context) (map[string]corev1.Pers
 
 func decideStageRestore(st stageState) pipeline.Decision {
 	note := backupNote{Step: "StageRestoreCreated", On: restoreRef(st.restore)}
-	d := pipeline.Decision{Verdict: pipeline.Wait, Amounts: velero.RestoreAmounts(st.captures), Facts: restoreFacts(st.captures)}
+	d := pipeline.Decision{
+		Verdict: pipeline.Wait, Amounts: velero.RestoreAmounts(st.captures),
+		Facts: append(restoresBegun(st.captures), restoreFacts(st.captures)...), Warnings: restoresFailed(st.captures),
+	}
 	lost := lostVolumes(st.captures, velero.Capture.RestoreFailure)
 	switch outcome := velero.RestoreOutcome(st.restore); {
 	case len(lost) > 0:
