@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/mig-cli/mig/internal/discover"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
@@ -49,13 +51,13 @@ func (n readiness) Reason() string {
 func (n readiness) Text() string {
 	text := fmt.Sprintf("plan %s is ready, with %s", n.Plan, english.Plural(n.Warnings, "warning", ""))
 	if len(n.Blocking) > 0 {
-		text = fmt.Sprintf("plan %s is not ready: %s", n.Plan, few(n.Blocking))
+		text = fmt.Sprintf("plan %s is not ready: %s", n.Plan, progress.Several(n.Blocking, ", ", listBytes))
 	}
 	if len(n.Gained) > 0 {
-		text += "; new since the last look: " + few(n.Gained)
+		text += "; new since the last look: " + progress.Several(n.Gained, ", ", listBytes)
 	}
 	if len(n.Solved) > 0 {
-		text += "; gone since the last look: " + few(n.Solved)
+		text += "; gone since the last look: " + progress.Several(n.Solved, ", ", listBytes)
 	}
 	return text
 }
@@ -116,6 +118,104 @@ func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// classesUpdated is a list of the destination's storage classes that is not the
+// one that the plan's last run knew.
+type classesUpdated struct{ Gained, Gone []string }
+
+// Reason is StorageClassListUpdated.
+func (n classesUpdated) Reason() string { return "StorageClassListUpdated" }
+
+// Text names what came and went.
+func (n classesUpdated) Text() string {
+	text := "the destination's storage classes are others than at the last look"
+	if len(n.Gained) > 0 {
+		text += "; new: " + progress.Several(n.Gained, ", ", listBytes)
+	}
+	if len(n.Gone) > 0 {
+		text += "; gone: " + progress.Several(n.Gone, ", ", listBytes)
+	}
+	return text
+}
+
+// Regarding is the run.
+func (n classesUpdated) Regarding() progress.Ref { return progress.Ref{} }
+
+// classesOf are the names of a cluster's storage classes; nil where they could
+// not be looked at.
+func classesOf(f discover.Facts) []string {
+	if f.HasGap(discover.PartStorageClasses) {
+		return nil
+	}
+	var out []string
+	for _, c := range f.StorageClasses {
+		out = append(out, c.Name)
+	}
+	return unique(out)
+}
+
+// classesChanged compares two looks; one that saw nothing says nothing.
+func classesChanged(before, now []string) (classesUpdated, bool) {
+	if len(before) == 0 || len(now) == 0 {
+		return classesUpdated{}, false
+	}
+	n := classesUpdated{Gained: without(now, before), Gone: without(before, now)}
+	return n, len(n.Gained)+len(n.Gone) > 0
+}
+
+// veleroState is whether Velero's server runs on both clusters.
+type veleroState struct {
+	Source, Destination veleroOn
+}
+
+// veleroOn is one cluster's Velero.
+type veleroOn struct {
+	Namespace, Version string
+	Ready, Wanted      int32
+}
+
+func veleroOf(f discover.Facts) veleroOn {
+	v := f.Velero
+	return veleroOn{Namespace: v.Namespace, Version: v.Server.Version, Ready: v.Server.Ready, Wanted: v.Server.Wanted}
+}
+
+func (v veleroOn) text() string {
+	version := cmp.Or(v.Version, "of unknown version")
+	return fmt.Sprintf("%s in namespace %s, %d of %d pods ready", progress.Cut(version, 100), v.Namespace, v.Ready, v.Wanted)
+}
+
+func (n veleroState) isReady() bool { return n.Source.Ready > 0 && n.Destination.Ready > 0 }
+
+// Reason is VeleroReady or VeleroNotReady.
+func (n veleroState) Reason() string {
+	if n.isReady() {
+		return "VeleroReady"
+	}
+	return "VeleroNotReady"
+}
+
+// Text tells of both.
+func (n veleroState) Text() string {
+	return "Velero on the source: " + n.Source.text() + "; on the destination: " + n.Destination.text()
+}
+
+// Regarding is the run.
+func (n veleroState) Regarding() progress.Ref { return progress.Ref{} }
+
+// tellVelero tells of both sides' Velero, where both were seen.
+func (d *driver) tellVelero(ctx context.Context, src, dst discover.Facts) error {
+	for _, f := range []discover.Facts{src, dst} {
+		if f.Reach != discover.Reached || f.HasGap(discover.PartVelero) {
+			return nil
+		}
+	}
+	n := veleroState{Source: veleroOf(src), Destination: veleroOf(dst)}
+	state := progress.Happened
+	if !n.isReady() {
+		state = progress.Warning
+	}
+	return d.tell(ctx, state, n)
 }
 
 // volumesFound counts the claims of a plan.

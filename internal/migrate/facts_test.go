@@ -145,3 +145,38 @@ func reasonsIn(t *testing.T, dir fs.FS) map[string]string {
 	}
 	return out
 }
+
+func TestStorageClassesAreToldOnlyWhereTwoLooksDiffer(t *testing.T) {
+	for _, c := range []struct {
+		before, now []string
+		want        string // empty: nothing is told
+	}{
+		{nil, []string{"fast"}, ""},
+		{[]string{"fast"}, nil, ""}, // not looked at
+		{[]string{"fast"}, []string{"fast"}, ""},
+		{[]string{"fast", "old"}, []string{"fast", "new"}, "the destination's storage classes are others than at the last look; new: new; gone: old"},
+	} {
+		n, told := classesChanged(c.before, c.now)
+		if told != (c.want != "") || told && n.Text() != c.want {
+			t.Errorf("%v, %v: %v %q", c.before, c.now, told, n.Text())
+		}
+	}
+}
+
+func TestVeleroIsReadyOnlyWhereItRunsOnBothClusters(t *testing.T) {
+	here := veleroOn{Namespace: "velero", Version: "v1.15.0", Ready: 1, Wanted: 1}
+	down := veleroOn{Namespace: "velero", Wanted: 1}
+	for _, c := range []struct {
+		src, dst veleroOn
+		want     string
+	}{
+		{here, here, "VeleroReady Velero on the source: v1.15.0 in namespace velero, 1 of 1 pods ready; on the destination: v1.15.0 in namespace velero, 1 of 1 pods ready"},
+		{here, down, "VeleroNotReady Velero on the source: v1.15.0 in namespace velero, 1 of 1 pods ready; on the destination: of unknown version in namespace velero, 0 of 1 pods ready"},
+		{down, here, "VeleroNotReady"},
+	} {
+		n := veleroState{Source: c.src, Destination: c.dst}
+		if got := n.Reason() + " " + n.Text(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

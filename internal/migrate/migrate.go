@@ -102,6 +102,7 @@ type driver struct {
 	sink    progress.Sink // the caller's, the record's and the Events'
 	events  *event.Sink
 	watch   *watch
+	classes []string // the destination's storage classes as the plan's last run knew them
 }
 
 func (d *driver) drive(ctx context.Context) (Result, error) {
@@ -148,7 +149,7 @@ func (d *driver) ready(ctx context.Context, s start) error {
 	if d.o.Kind == Rollback || d.o.Kind == Close || s.way != fresh || s.leftovers {
 		return nil
 	}
-	conditions, err := d.conditions(ctx)
+	_, _, conditions, err := d.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -310,6 +311,9 @@ func (d *driver) run(ctx context.Context, s start, last *record.Run) (Result, er
 		return Result{}, err
 	}
 	defer d.close(ctx)
+	if last != nil {
+		d.classes = last.StorageClasses
+	}
 	leftovers := s.leftovers
 	if s.way == resume {
 		_, leftovers = last.Step(step.StepDestinationCleaned)
@@ -398,23 +402,35 @@ func (d *driver) announce(ctx context.Context, steps []pipeline.Step) error {
 	})
 }
 
-// conditions are what one look at both clusters says of the plan.
-func (d *driver) conditions(ctx context.Context) ([]preflight.Condition, error) {
+// look looks at both clusters once.
+func (d *driver) look(ctx context.Context) (discover.SourceFacts, discover.DestinationFacts, []preflight.Condition, error) {
 	src, dst, err := discover.Look(ctx, d.o.Source, d.o.Destination, d.o.Plan)
 	if err != nil {
-		return nil, err
+		return src, dst, nil, err
 	}
-	return preflight.Check(d.o.Plan, src, dst), nil
+	return src, dst, preflight.Check(d.o.Plan, src, dst), nil
 }
 
 // check looks at both clusters once and says what keeps the plan from running.
 func (d *driver) check(ctx context.Context) (step.Findings, error) {
-	conditions, err := d.conditions(ctx)
+	src, dst, conditions, err := d.look(ctx)
 	if err != nil {
 		return step.Findings{}, err
 	}
 	before := d.journal.Run().Conditions
-	if err := d.journal.Update(ctx, func(r *record.Run) { r.Conditions, r.Accepted = recorded(conditions), accepted(d.o.Plan) }); err != nil {
+	classes := classesOf(dst.Facts)
+	err = d.journal.Update(ctx, func(r *record.Run) {
+		r.Conditions, r.Accepted, r.StorageClasses = recorded(conditions), accepted(d.o.Plan), classes
+	})
+	if err != nil {
+		return step.Findings{}, err
+	}
+	if n, changed := classesChanged(d.classes, classes); changed {
+		if err := d.tell(ctx, progress.Happened, n); err != nil {
+			return step.Findings{}, err
+		}
+	}
+	if err := d.tellVelero(ctx, src.Facts, dst.Facts); err != nil {
 		return step.Findings{}, err
 	}
 	return findings(conditions), d.tellFindings(ctx, conditions, before)

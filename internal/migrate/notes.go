@@ -9,6 +9,13 @@ import (
 	"github.com/mig-cli/mig/internal/progress"
 )
 
+// What a note's parts may have, in bytes, so that its text fits what an Event
+// takes (1,024 bytes).
+const (
+	listBytes = 220 // a list of names
+	nameBytes = 120 // a name that others have chosen
+)
+
 // started is a run that began, or was taken up again.
 type started struct {
 	Again      bool

@@ -71,6 +71,10 @@ type Run struct {
 	Volumes    []Volume    `json:"volumes,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
 	Accepted   []Accepted  `json:"accepted,omitempty"`
+
+	// StorageClasses are those that the destination had when the plan was last
+	// checked, sorted; nil: not looked at.
+	StorageClasses []string `json:"storageClasses,omitempty"`
 }
 
 // Plan is the plan as the run froze it.
@@ -257,5 +261,6 @@ func (r *Run) clone() Run {
 	c := *r
 	c.Steps, c.Events, c.Changes = slices.Clone(r.Steps), slices.Clone(r.Events), slices.Clone(r.Changes)
 	c.Volumes, c.Conditions, c.Accepted = slices.Clone(r.Volumes), slices.Clone(r.Conditions), slices.Clone(r.Accepted)
+	c.StorageClasses = slices.Clone(r.StorageClasses)
 	return c
 }
