@@ -44,13 +44,13 @@ func copiesOf(l look) map[string]int64 {
 // they are made, and those of destination namespaces that are there already.
 func helperLimits(l look) []Condition {
 	var names []string
-	var at string
+	var edit string
 	refused := func(s side, of func(string) string) {
 		for ns := range inOrder(copiesOf(l)) {
 			for _, r := range s.facts.LimitRanges {
 				if why := breaks(r, []discover.Resources{helper()}); r.Namespace == of(ns) && why != "" {
 					names = append(names, fmt.Sprintf("LimitRange/%s of the %s (%s)", r.Key(), s.name, why))
-					at = orElse(at, s.facts.Context)
+					edit = orElse(edit, fmt.Sprintf("kubectl --context %s edit limitrange %s -n %s", s.facts.Context, r.Name, r.Namespace))
 				}
 			}
 		}
@@ -58,7 +58,7 @@ func helperLimits(l look) []Condition {
 	refused(l.sides[0], func(ns string) string { return ns })
 	refused(l.sides[1], l.plan.DestinationNamespace)
 	return found(Error, HelpersRefused, "LimitRangeExceeded", names, "limits keep the helper pods from being made that volumes are copied through: %s",
-		fmt.Sprintf("let containers have %s there for the time of the migration: kubectl --context %s edit limitrange NAME -n NAMESPACE", says(helper()), at))
+		fmt.Sprintf("let containers have %s there for the time of the migration: %s", says(helper()), edit))
 }
 
 // says is what a container asks for, in words.

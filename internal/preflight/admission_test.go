@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,5 +76,17 @@ func TestANodePortIsNotTakenByTheServiceItselfNorWantedByOneThatStays(t *testing
 		if c.Type == NodePortTaken {
 			t.Errorf("got %s", c.Message)
 		}
+	}
+}
+
+func TestAVersionInCommonIsEnoughWhereVeleroKeepsThemAll(t *testing.T) {
+	w := newWorld()
+	w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1beta1", Others: []string{"v1"}, There: []string{"v1"}, Objects: []string{"shop/hall"}}}
+	if got := one(t, w.check(t), VersionNotServed); !got.Blocks() || !strings.Contains(got.Message, "both serve v1") {
+		t.Errorf("got %+v", got)
+	}
+	w.src.Velero.Server.Features, w.dst.Velero.Server.Features = []string{"EnableAPIGroupVersions"}, []string{"EnableAPIGroupVersions"}
+	if conditions := w.check(t); !Ready(conditions) {
+		t.Errorf("blocked by %+v", Blocking(conditions))
 	}
 }

@@ -508,13 +508,13 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) {
 				w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1beta1", Others: []string{"v1alpha1"}, There: []string{"v2", "v1"}, Objects: []string{"shop/hall"}}}
 			},
-			finding{VersionNotServed, True, "NoSuchVersion", "Lamp.light.test", "Lamp.light.test (v1beta1, v1alpha1 on the source, v2, v1 on the destination; both serve none; 1 objects: shop/hall)", blocks},
+			finding{VersionNotServed, True, "NoSuchVersion", "Lamp.light.test", "Lamp.light.test (v1beta1, v1alpha1 on the source, v2, v1 on the destination; both serve none; objects: shop/hall)", blocks},
 		},
 		"objects of a kind that only the source's API server has": {
 			func(w *world) {
 				w.src.Unserved = []discover.Unserved{{Kind: "Lamp.light.test", Version: "v1", Objects: []string{"shop/hall"}}}
 			},
-			finding{KindNotServed, True, "NoSuchKind", "Lamp.light.test", "Lamp.light.test (v1; 1 objects: shop/hall)", blocks},
+			finding{KindNotServed, True, "NoSuchKind", "Lamp.light.test", "Lamp.light.test (v1; objects: shop/hall)", blocks},
 		},
 		"objects of a kind whose definition goes along": {
 			func(w *world) {

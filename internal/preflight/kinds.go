@@ -29,8 +29,9 @@ func kindChecks() []check {
 func unserved(l look) []Condition {
 	var versions, kinds, defined []string
 	for _, u := range l.src.Unserved {
-		objects := fmt.Sprintf("%d objects: %s", len(u.Objects), few(u.Objects))
+		objects := "objects: " + few(u.Objects)
 		switch {
+		case eachVersion(l) && len(common(u.Others, u.There)) > 0: // Velero takes one of these
 		case len(u.There) > 0:
 			versions = append(versions, fmt.Sprintf("%s (%s on the source, %s on the destination; %s; %s)", u.Kind, served(u), strings.Join(u.There, ", "), inCommon(u), objects))
 		case u.Defined:
@@ -41,11 +42,18 @@ func unserved(l look) []Condition {
 	}
 	return slices.Concat(
 		risk(VersionNotServed, "NoSuchVersion", versions, "kinds that the destination does not serve in the version in which they are backed up: %s: a restore leaves such objects out",
-			"have a version that both serve be the preferred one of the source, or the destination serve that of the source; see them with: kubectl api-versions"),
+			"have the destination serve the version of the source; where both serve another one, Velero takes it with --features=EnableAPIGroupVersions on both sides; see them with: kubectl api-versions"),
 		risk(KindNotServed, "NoSuchKind", kinds, "kinds that the destination does not know: %s: a restore leaves such objects out",
 			"bring there what serves them, before the run"),
 		found(Advisory, DefinitionsGoAlong, "DefinitionInBackup", defined, "kinds that the destination does not know yet: %s: their definitions go along; who acts on them must be installed there", ""),
 	)
+}
+
+// eachVersion says whether Velero backs up and restores every version of a kind,
+// and not the preferred one alone.
+func eachVersion(l look) bool {
+	const feature = "EnableAPIGroupVersions"
+	return slices.Contains(l.src.Velero.Server.Features, feature) && slices.Contains(l.dst.Velero.Server.Features, feature)
 }
 
 // served are the versions of the source, the one of the backup first.
@@ -61,11 +69,13 @@ func inCommon(u discover.Unserved) string {
 // webhooksDown: one finding, each webhook with what it would keep from being made.
 func webhooksDown(l look) []Condition {
 	var names []string
+	var first string
 	for _, w := range l.dst.Webhooks {
+		first = orElse(first, strings.ToLower(w.Configuration))
 		names = append(names, fmt.Sprintf("%s (webhook %s, failurePolicy Fail, service %s: %s; it is asked about %s)", w.Configuration, w.Name, w.Service, w.Why, few(w.Objects)))
 	}
 	return risk(WebhookDown, "NoAnswer", names, "webhooks of the destination that must answer before objects of the plan are made, and do not: %s",
-		fmt.Sprintf("bring the service up; or, if nobody needs the webhook any more: kubectl --context %s delete KIND NAME", l.dst.Context))
+		fmt.Sprintf("bring the service up; or, if nobody needs the webhook any more: kubectl --context %s delete %s", l.dst.Context, first))
 }
 
 // catalogs tells which operators the destination can install.

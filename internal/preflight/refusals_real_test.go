@@ -197,11 +197,11 @@ func kindCases() []realCase {
 			b.defined(b.src.Cluster, "light.test", "Lamp", "v1beta1")
 			b.defined(b.dst.Cluster, "light.test", "Lamp", "v1")
 			b.custom(b.src.Cluster, "light.test/v1beta1", "Lamp", "hall", nil)
-		}, want{VersionNotServed, "Lamp.light.test", "(v1beta1 on the source, v1 on the destination; both serve none; 1 objects: APP/hall)", blocks}},
+		}, want{VersionNotServed, "Lamp.light.test", "(v1beta1 on the source, v1 on the destination; both serve none; objects: APP/hall)", blocks}},
 		{"a kind that the destination does not know yet", func(b *bed) {
 			b.defined(b.src.Cluster, "dark.test", "Cave", "v1")
 			b.custom(b.src.Cluster, "dark.test/v1", "Cave", "deep", nil)
-		}, want{DefinitionsGoAlong, "Cave.dark.test", "1 objects: APP/deep", informs}},
+		}, want{DefinitionsGoAlong, "Cave.dark.test", "objects: APP/deep", informs}},
 		{"an operator that the destination cannot install", func(b *bed) {
 			for _, c := range []*cluster.Cluster{b.src.Cluster, b.dst.Cluster} {
 				b.defined(c, "operators.coreos.com", "Subscription", "v1alpha1")

@@ -197,10 +197,12 @@ func runtimes(l look) []Condition {
 		return nil
 	}
 	var missing, differ []string
+	var first string
 	for name, used := range inOrder(users(l, func(n discover.PodNeeds) string { return n.RuntimeClass })) {
 		here, there := handlerOf(l.src.Facts, name), handlerOf(l.dst.Facts, name)
 		switch {
 		case there == "":
+			first = orElse(first, name)
 			missing = append(missing, fmt.Sprintf("RuntimeClass %s (handler %s on the source; used by %s)", name, cmp.Or(here, "unknown"), few(used)))
 		case here != "" && here != there:
 			differ = append(differ, fmt.Sprintf("RuntimeClass %s (handler %s on the source, %s on the destination; used by %s)", name, here, there, few(used)))
@@ -208,7 +210,7 @@ func runtimes(l look) []Condition {
 	}
 	return slices.Concat(
 		found(Error, RuntimeClassMissing, "NotOnDestination", missing, "not on the destination: %s: pods that name it are refused",
-			fmt.Sprintf("if the nodes there have its handler: kubectl --context %s get runtimeclass NAME -o yaml | kubectl --context %s create -f -", l.src.Context, l.dst.Context)),
+			fmt.Sprintf("if the nodes there have its handler: kubectl --context %s get runtimeclass %s -o yaml | kubectl --context %s create -f -", l.src.Context, first, l.dst.Context)),
 		found(Warn, RuntimeDiffers, "HandlersDiffer", differ, "the same name and another runtime: %s", "see that it is meant for the same: kubectl get runtimeclass NAME -o yaml"),
 	)
 }
