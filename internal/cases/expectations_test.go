@@ -59,8 +59,9 @@ var expectations = map[string]expectation{
 	}},
 	"F01": {want: func(p *place, h *handed) {
 		for _, name := range namesOf(h.src, "Deployment") {
-			h.warns(p, name)
+			h.blocks(p, name, "0 of")
 		}
+		h.exits(p, blocked, "plan validate")
 	}},
 	"F03": {want: func(p *place, h *handed) {
 		for _, claim := range namesOf(h.src, "PersistentVolumeClaim") {
@@ -72,28 +73,35 @@ var expectations = map[string]expectation{
 	"F05": {want: func(p *place, h *handed) {
 		for _, kind := range []string{"PriorityClass", "RuntimeClass"} {
 			for _, name := range namesOf(h.src, kind) {
-				h.warns(p, name)
+				h.warns(p, kind, name)
 			}
 		}
+		h.exits(p, blocked, "plan validate")
 	}},
 	"G01": {want: func(p *place, h *handed) {
-		h.warns(p, namesOf(h.src, "Service")[0], namesOf(h.dst, "Service")[0])
+		h.blocks(p, namesOf(h.src, "Service")[0], namesOf(h.dst, "Service")[0], "30080")
+		h.exits(p, blocked, "plan validate")
 	}},
 	"H03": {want: func(p *place, h *handed) {
-		h.warns(p, namesOf(h.src, "ResourceQuota")[0])
+		h.warns(p, namesOf(h.src, "ResourceQuota")[0], "5/5")
+		h.blocks(p, namesOf(h.src, "LimitRange")[0])
+		h.exits(p, blocked, "plan validate")
 	}},
 	"H05": {want: func(p *place, h *handed) {
-		h.warns(p, namesOf(h.dst, "ValidatingWebhookConfiguration")[0])
+		h.blocks(p, namesOf(h.dst, "ValidatingWebhookConfiguration")[0], namesOf(h.src, "Ingress")[0], "Fail")
+		h.exits(p, blocked, "plan validate")
 	}},
 	"J01": {want: func(p *place, h *handed) {
-		h.blocks(p, nested(h.src[0], "spec", "names", "kind"))
+		kind := nested(h.src[0], "spec", "names", "kind")
+		h.blocks(p, kind, namesOf(h.src, kind)[0], "v1alpha1")
+		h.exits(p, blocked, "plan validate")
 	}},
 	"J06": {want: func(p *place, h *handed) {
 		h.warns(p, nested(h.src[0], "spec", "group"))
 		h.exits(p, done, "pv discover")
 	}},
 	"K08": {want: func(p *place, h *handed) {
-		h.warns(p, namesOf(h.src, "Subscription")[0])
+		h.blocks(p, namesOf(h.src, "Subscription")[0], nested(h.src[len(h.src)-4], "spec", "source"))
 	}},
 	"M01": {want: func(p *place, h *handed) {
 		r := h.result(p, "plan create")
