@@ -413,7 +413,8 @@ func TestEachThingThatIsWrongIsFound(t *testing.T) {
 			func(w *world) {
 				w.src.PriorityClasses = []discover.PriorityClass{{Name: "gold", Value: 700}}
 				w.src.PodNeeds = []discover.PodNeeds{
-					{Workload: "CronJob/shop/bill", Namespace: "shop", PriorityClass: "gold"}, {Workload: "Deployment/shop/web", Namespace: "shop", PriorityClass: "gold"},
+					{Workload: "CronJob/shop/bill", Namespace: "shop", PriorityClass: "gold"},
+					{Workload: "Deployment/shop/web", Namespace: "shop", PriorityClass: "gold"},
 					{Workload: "DaemonSet/shop/log", Namespace: "shop", PriorityClass: "system-node-critical"},
 				}
 			},

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -269,10 +270,11 @@ func (b *bed) custom(c *cluster.Cluster, apiVersion, kind, name string, spec map
 	o.SetName(name)
 	err := wait.PollUntilContextTimeout(b.t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, o)
-		if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
-			return false, nil
+		notYet := meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
+		if notYet {
+			err = nil
 		}
-		return err == nil, err
+		return !notYet && err == nil, err
 	})
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", kind, name, err)
