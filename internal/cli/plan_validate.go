@@ -42,8 +42,8 @@ conditions: all of them at once, each with what to do about it. Nothing is
 changed. The same checks run again as the first step of every run.
 
 Critical and Error block, and so does a Required condition that is not True. A
-Warn that risks data blocks until the plan's spec.accept names it; other
-warnings and Advisory inform.
+Warn that risks data, or that something stays behind, blocks until the plan's
+spec.accept names it; other warnings and Advisory inform.
 
 EXIT STATUS
   0 the plan can run · 1 failed · 2 wrong command line, unreadable plan
