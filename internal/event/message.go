@@ -79,22 +79,12 @@ func kindOf(u progress.Update) string {
 	}
 }
 
-// fitting is a note that knows how to say itself within so many bytes, by
-// shortening names and lists. What cannot is cut at its end.
-type fitting interface {
-	Fit(limit int) string
-}
-
 // noteOf is the text. Only what the note itself says can be cut: the numbers
 // before it are short.
 func noteOf(u progress.Update) string {
 	before := prefix(u)
 	rest := noteLimit - len(before)
-	text := u.Note.Text()
-	if f, ok := u.Note.(fitting); ok && len(text) > rest {
-		text = f.Fit(rest)
-	}
-	text = strings.Join(strings.Fields(progress.Redact(text)), " ")
+	text := strings.Join(strings.Fields(progress.Redact(progress.Within(u.Note, rest))), " ")
 	return before + progress.Cut(text, rest)
 }
 

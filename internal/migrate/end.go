@@ -193,12 +193,12 @@ func (d *driver) stopped(ctx context.Context, cause error, clusters string) (Res
 	if errors.As(cause, &interrupted) || errors.Is(cause, context.Canceled) {
 		state, reason = record.Interrupted, "Interrupted"
 	}
-	note := finished{Why: reason, Say: cause.Error() + "; " + clusters}
+	note := finished{Why: reason, Cause: cause, Say: clusters}
 	err := &StoppedError{Err: cause, State: clusters, Hint: d.hint()}
 	if e := d.finish(ctx, state, note); e != nil {
 		err.Err = errors.Join(cause, fmt.Errorf("the run record could not be ended: %w", e))
 	}
-	return d.result(state, note.Say), err
+	return d.result(state, note.Text()), err
 }
 
 // hint names the commands to go on and to go back.
@@ -217,7 +217,7 @@ func (d *driver) finish(ctx context.Context, state record.State, n progress.Note
 	if err := d.tell(ctx, progress.RunFinish, n); err != nil {
 		return err
 	}
-	if err := d.journal.Finish(ctx, state, n.Text()); err != nil {
+	if err := d.journal.Finish(ctx, state, progress.Within(n, messageBytes)); err != nil {
 		return err
 	}
 	if err := d.journal.ReplicaTrouble(); err != nil {

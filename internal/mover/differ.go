@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mig-cli/mig/internal/manifest"
+	"github.com/mig-cli/mig/internal/progress"
 )
 
 // Verdict is what two summaries of a volume say.
@@ -31,8 +32,12 @@ func Judge(src, dst manifest.Summary) Verdict {
 	}
 }
 
-// told is how many differences are named one by one.
-const told = 5
+// told is how many differences are named one by one, each in so many bytes: a
+// path alone can have 4,096.
+const (
+	told      = 5
+	lineBytes = 110
+)
 
 // Name names the first differences between two manifests, and how many there
 // are: those that matter for the verdict. Errors: those of reading.
@@ -59,7 +64,7 @@ func Name(v Verdict, src, dst io.Reader) (string, error) {
 	}
 	lines := make([]string, 0, told)
 	for _, d := range report.Differences {
-		lines = append(lines, line(d))
+		lines = append(lines, progress.Cut(line(d), lineBytes))
 	}
 	text := strings.Join(lines, "; ")
 	if more := all - int64(len(lines)); more > 0 {

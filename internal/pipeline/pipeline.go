@@ -119,6 +119,19 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("gave up after %s: %s", e.After, e.Last.Text())
 }
 
+// timeoutNote is a step that ran into its limit, waiting for the last note.
+type timeoutNote struct{ err *TimeoutError }
+
+func (n timeoutNote) Reason() string          { return n.err.Last.Reason() }
+func (n timeoutNote) Text() string            { return n.err.Error() }
+func (n timeoutNote) Regarding() progress.Ref { return n.err.Last.Regarding() }
+
+// Fit shortens what was waited for.
+func (n timeoutNote) Fit(limit int) string {
+	before := fmt.Sprintf("gave up after %s: ", n.err.After)
+	return before + progress.Within(n.err.Last, limit-len(before))
+}
+
 // InterruptedError ends a run that was asked to stop.
 type InterruptedError struct{ Step string }
 
@@ -300,7 +313,7 @@ func (r *stepRun) ride(ctx context.Context, err error) error {
 func (r *stepRun) fail(ctx context.Context, n progress.Note, err error) error {
 	failed := &FailedError{Step: r.step.Name(), Note: n, Err: err}
 	if timeout, ok := errors.AsType[*TimeoutError](err); ok {
-		failed.Note = progress.Remark{Why: n.Reason(), Say: timeout.Error(), On: n.Regarding()}
+		failed.Note = timeoutNote{timeout}
 	}
 	told := failed.Note
 	if told == nil {

@@ -212,7 +212,7 @@ func (j *Journal) change(ctx context.Context, change func(*Run)) error {
 
 // apply takes an update into the run.
 func (j *Journal) apply(u progress.Update) {
-	text := clean(u.Note.Text())
+	text := clean(progress.Within(u.Note, textLimit))
 	e := Event{
 		Time: u.Time, Step: u.Step, Number: u.Number, Of: u.Of, State: u.State,
 		Reason: u.Note.Reason(), Text: text, Object: u.Note.Regarding(), Elapsed: u.Elapsed, Recurs: u.Recurs,

@@ -29,7 +29,10 @@ func EnsureInitialBackup(r Run, drift *Drift) pipeline.Step {
 				velero.InitialBackup(r.Owner, r.Plan, 0),
 			}, nil
 		},
-		note: backupNote{Step: velero.StepInitialBackup, On: r.backupRef(progress.OnSource, r.Owner.InitialBackup()), Say: "backup of all objects of " + strings.Join(r.Plan.SourceNamespaces(), ", ") + " asked for, without volume data"},
+		note: backupNote{
+			Step: velero.StepInitialBackup, On: r.backupRef(progress.OnSource, r.Owner.InitialBackup()),
+			list: list{Say: "backup of all objects, without volume data, asked for, of namespaces ", Names: r.Plan.SourceNamespaces()},
+		},
 	}}
 }
 
@@ -111,7 +114,7 @@ func EnsureStageBackup(r Run) pipeline.Step {
 		},
 		note: backupNote{
 			Step: velero.StepStageBackup, On: r.backupRef(progress.OnSource, r.Owner.StageBackup()),
-			Say: fmt.Sprintf("backup of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", "")),
+			list: list{Say: fmt.Sprintf("backup of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", ""))},
 		},
 	}
 }
@@ -127,7 +130,7 @@ func EnsureLiveBackup(r Run) pipeline.Step {
 		},
 		note: backupNote{
 			Step: velero.StepStageBackup, On: r.backupRef(progress.OnSource, r.Owner.StageBackup()),
-			Say: fmt.Sprintf("backup of %s asked for; the application goes on", english.Plural(len(r.Plan.Copied()), "volume", "")),
+			list: list{Say: fmt.Sprintf("backup of %s asked for; the application goes on", english.Plural(len(r.Plan.Copied()), "volume", ""))},
 		},
 	}
 }
@@ -173,9 +176,9 @@ func decideStageBackup(b *velerov1.Backup, captures []velero.Capture) pipeline.D
 	d.Facts = append(backupsBegun(captures), backupFacts(captures)...)
 	d.Warnings = backupsFailed(captures)
 	if lost := lostVolumes(captures, velero.Capture.BackupFailure); len(lost) > 0 {
-		note.Say = velero.BackupTrouble(b) + "; " + strings.Join(lost, "; ")
+		note.list = list{Say: velero.BackupTrouble(b) + "; ", Names: lost, Between: "; "}
 		if velero.BackupOutcome(b) == velero.Running {
-			note.Say = strings.Join(lost, "; ")
+			note.Say = ""
 		}
 		d.Verdict, d.Note = pipeline.Failed, note
 		return d
@@ -195,7 +198,7 @@ func provenBackup(b *velerov1.Backup, note backupNote, captures []velero.Capture
 		}
 	}
 	if len(left) > 0 {
-		note.Say = fmt.Sprintf("Velero calls backup %s Completed, but it has left out %s", b.Name, strings.Join(left, ", "))
+		note.list = list{Say: fmt.Sprintf("Velero calls backup %s Completed, but it has left out ", b.Name), Names: left}
 		return note, pipeline.Failed
 	}
 	note.Say = fmt.Sprintf("Velero backup %s holds %s, %s", b.Name, english.Plural(len(captures), "volume", ""), humanize.IBytes(uint64(velero.Bytes(captures))))
@@ -235,12 +238,11 @@ func (r Run) backup(ctx context.Context, name string) (*velerov1.Backup, error) 
 // backupNote is what a step has to say of one of Velero's backups or restores.
 type backupNote struct {
 	Step string
-	Say  string
 	On   progress.Ref
+	list
 }
 
 func (n backupNote) Reason() string          { return n.Step }
-func (n backupNote) Text() string            { return n.Say }
 func (n backupNote) Regarding() progress.Ref { return n.On }
 
 // volumeNote is a volume that went one way.

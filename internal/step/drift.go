@@ -314,7 +314,7 @@ func (s current) Next(ctx context.Context) (pipeline.Decision, error) {
 
 func decideCurrent(b *velerov1.Backup, changes []string, known bool, again int) pipeline.Decision {
 	on := backupRef(progress.OnSource, b)
-	note := backupNote{Step: StepInitialBackupCurrent, On: on, Say: "the source's objects are as they are in Velero backup " + b.Name}
+	note := backupNote{Step: StepInitialBackupCurrent, On: on, list: list{Say: "the source's objects are as they are in Velero backup " + b.Name}}
 	var facts []progress.Note
 	switch {
 	case len(changes) == 0 && (known || again > 0): // once more is all that can be done about what may not be read
@@ -327,7 +327,7 @@ func decideCurrent(b *velerov1.Backup, changes []string, known bool, again int) 
 		return d
 	case len(changes) > 0:
 		note.Say = "backing all objects up again: " + few(changes)
-		facts = []progress.Note{backupNote{Step: "SourceChanged", On: on, Say: "backing all objects up again: " + strings.Join(changes, "; ")}}
+		facts = []progress.Note{backupNote{Step: "SourceChanged", On: on, list: list{Say: "backing all objects up again: ", Names: changes, Between: "; "}}}
 	default:
 		note.Say = "backing all objects up again: it is not known whether any has changed since Velero backup " + b.Name
 	}

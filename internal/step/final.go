@@ -29,7 +29,7 @@ func EnsureFinalRestore(r Run) pipeline.Step {
 		objects: r.finalRestore,
 		note: backupNote{
 			Step: velero.StepFinalRestore, On: r.restoreRef(r.Owner.FinalRestore()),
-			Say: "restore of all objects asked for; the application starts on the destination",
+			list: list{Say: "restore of all objects asked for; the application starts on the destination"},
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +31,7 @@ const StepPrepare = "Prepare"
 
 // NotReady says what keeps a plan from running.
 func NotReady(f Findings) progress.Note {
-	return progress.Remark{Why: StepPrepare, Say: "the plan is not ready: " + strings.Join(f.Blocking, "; ")}
+	return remark{Why: StepPrepare, list: list{Say: "the plan is not ready: ", Names: f.Blocking, Between: "; "}}
 }
 
 type prepare struct {
@@ -70,7 +69,7 @@ func decidePrepare(missing []*corev1.Namespace, warnings []progress.Note) pipeli
 	for _, ns := range missing {
 		names = append(names, ns.Name)
 	}
-	note := progress.Remark{Why: "Prepare", Say: "making namespaces on the destination: " + strings.Join(names, ", ")}
+	note := remark{Why: "Prepare", list: list{Say: "making namespaces on the destination: ", Names: names}}
 	return pipeline.Decision{Verdict: pipeline.Act, Note: note, Warnings: warnings}
 }
 

@@ -176,6 +176,12 @@ func (n SourceScaledUp) Text() string {
 	return text + "; what was copied since then does not count: find out who needs it, then run the same command again"
 }
 
+// Fit shortens the names of who did it.
+func (n SourceScaledUp) Fit(int) string {
+	n.By, n.Owner = progress.Cut(n.By, nameBytes), progress.Cut(n.Owner, nameBytes)
+	return n.Text()
+}
+
 // Regarding is the workload.
 func (n SourceScaledUp) Regarding() progress.Ref { return n.On }
 

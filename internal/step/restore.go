@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -38,7 +37,7 @@ func EnsureStageRestore(r Run) pipeline.Step {
 		},
 		note: backupNote{
 			Step: velero.StepStageRestore, On: r.restoreRef(r.Owner.StageRestore()),
-			Say: fmt.Sprintf("restore of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", "")),
+			list: list{Say: fmt.Sprintf("restore of %s asked for", english.Plural(len(r.Plan.Copied()), "volume", ""))},
 		},
 	}
 }
@@ -109,25 +108,21 @@ func decideStageRestore(st stageState) pipeline.Decision {
 	lost := lostVolumes(st.captures, velero.Capture.RestoreFailure)
 	switch outcome := velero.RestoreOutcome(st.restore); {
 	case len(lost) > 0:
-		d.Verdict, note.Say = pipeline.Failed, strings.Join(lost, "; ")
+		d.Verdict, note.list = pipeline.Failed, list{Names: lost, Between: "; "}
 	case outcome == velero.Broken:
 		d.Verdict, note.Say = pipeline.Failed, velero.RestoreTrouble(st.restore)
 	case outcome == velero.Running:
-		note.Say = waitingForRestore(st)
-		if why := noPlace(st.captures); why != "" {
-			stall := note
-			stall.Say += "; " + why
-			d.Stall = stall
-		}
+		note.list = waitingForRestore(st)
+		d.Stall = noPlace(note.On, st.captures)
 	default:
-		d.Verdict, note.Say = provenRestore(st)
+		d.Verdict, note.list = provenRestore(st)
 	}
 	d.Note = note
 	return d
 }
 
 // provenRestore is the last word on a restore that Velero calls Completed.
-func provenRestore(st stageState) (pipeline.Verdict, string) {
+func provenRestore(st stageState) (pipeline.Verdict, list) {
 	var left, unbound []string
 	for _, c := range st.captures {
 		if !c.Restored() {
@@ -140,13 +135,13 @@ func provenRestore(st stageState) (pipeline.Verdict, string) {
 	marked := marked(st.pods)
 	switch {
 	case len(left) > 0:
-		return pipeline.Failed, fmt.Sprintf("Velero calls restore %s Completed, but it has left out the data of %s", st.restore.Name, strings.Join(left, ", "))
+		return pipeline.Failed, list{Say: fmt.Sprintf("Velero calls restore %s Completed, but it has left out the data of ", st.restore.Name), Names: left}
 	case len(unbound) > 0:
-		return pipeline.Wait, "waiting for claims to be bound: " + strings.Join(unbound, ", ")
+		return pipeline.Wait, list{Say: "waiting for claims to be bound: ", Names: unbound}
 	case len(marked) > 0:
-		return pipeline.Wait, "waiting for Velero's mark to be taken out of the volumes: " + strings.Join(marked, ", ")
+		return pipeline.Wait, list{Say: "waiting for Velero's mark to be taken out of the volumes: ", Names: marked}
 	default:
-		return pipeline.Done, fmt.Sprintf("restored into fresh claims: %s, %s", english.Plural(len(st.captures), "volume", ""), humanize.IBytes(uint64(velero.Bytes(st.captures))))
+		return pipeline.Done, list{Say: fmt.Sprintf("restored into fresh claims: %s, %s", english.Plural(len(st.captures), "volume", ""), humanize.IBytes(uint64(velero.Bytes(st.captures))))}
 	}
 }
 
@@ -164,22 +159,20 @@ func marked(pods []corev1.Pod) []string {
 	return out
 }
 
-func waitingForRestore(st stageState) string {
-	s := "Velero restore " + st.restore.Name
+func waitingForRestore(st stageState) list {
 	if st.restore.Status.Phase == "" {
-		return "waiting for Velero to take up restore " + st.restore.Name
+		return list{Say: "waiting for Velero to take up restore " + st.restore.Name}
 	}
-	s += ": " + string(st.restore.Status.Phase)
-	var stuck []string
+	l := list{Say: "Velero restore " + st.restore.Name + ": " + string(st.restore.Status.Phase), Between: "; "}
 	for _, p := range st.pods {
 		if p.Status.Phase == corev1.PodPending && podTrouble(&p) != string(corev1.PodPending) {
-			stuck = append(stuck, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))
+			l.Names = append(l.Names, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))
 		}
 	}
-	if len(stuck) > 0 {
-		s += "; " + strings.Join(stuck, "; ")
+	if len(l.Names) > 0 {
+		l.Say += "; "
 	}
-	return s
+	return l
 }
 
 // noPlace explains volumes that are ready to be restored and that their
@@ -187,28 +180,48 @@ func waitingForRestore(st stageState) string {
 // back the place of a PodVolumeRestore when that ends; one that was deleted as
 // it ran never ends, and its place is lost until the agent starts anew (velero
 // pkg/controller/pod_volume_restore_controller.go).
-func noPlace(captures []velero.Capture) string {
-	var ready, nodes []string
-	namespace := ""
+func noPlace(restore progress.Ref, captures []velero.Capture) progress.Note {
+	n := lostPlace{On: restore}
 	for _, c := range captures {
 		switch {
 		case c.Restore == nil:
 		case c.Restore.Status.Phase == velerov1.PodVolumeRestorePhaseInProgress:
-			return ""
+			return nil
 		case c.Restore.Status.Phase == velerov1.PodVolumeRestorePhasePrepared:
-			ready = append(ready, c.Claim)
-			nodes = append(nodes, c.Restore.Status.Node)
-			namespace = c.Restore.Namespace
+			n.Ready = append(n.Ready, c.Claim)
+			n.Nodes = append(n.Nodes, c.Restore.Status.Node)
+			n.Namespace = c.Restore.Namespace
 		}
 	}
-	if len(ready) == 0 {
-		return ""
+	if len(n.Ready) == 0 {
+		return nil
 	}
-	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
-	return fmt.Sprintf("ready, but not begun by the node-agent of %s: %s. If nothing else is restored there, it has lost its place to a PodVolumeRestore that was deleted as it ran; "+
-		"start it anew: kubectl delete pod -n %s -l name=node-agent --field-selector spec.nodeName=%s",
-		strings.Join(nodes, ", "), strings.Join(ready, ", "), namespace, nodes[0])
+	slices.Sort(n.Nodes)
+	n.Nodes = slices.Compact(n.Nodes)
+	return n
+}
+
+// lostPlace are volumes that a node-agent does not begin with.
+type lostPlace struct {
+	On        progress.Ref // the restore
+	Nodes     []string     // whose node-agents they wait for
+	Ready     []string     // claims
+	Namespace string       // Velero's
+}
+
+func (n lostPlace) Reason() string          { return "StageRestoreCreated" }
+func (n lostPlace) Regarding() progress.Ref { return n.On }
+func (n lostPlace) Text() string            { return n.say(wholeBytes) }
+
+// Fit names fewer claims and nodes; the command stays whole.
+func (n lostPlace) Fit(limit int) string { return n.say(limit) }
+
+func (n lostPlace) say(limit int) string {
+	const ready, why = "ready, but not begun by the node-agent of ", ". If nothing else is restored there, it has lost its place to a PodVolumeRestore that was deleted as it ran; start it anew: "
+	command := fmt.Sprintf("kubectl delete pod -n %s -l name=node-agent --field-selector spec.nodeName=%s", n.Namespace, n.Nodes[0])
+	room := limit - len(ready) - len(": ") - len(why) - len(command)
+	nodes := progress.Several(n.Nodes, ", ", room/3)
+	return ready + nodes + ": " + progress.Several(n.Ready, ", ", room-len(nodes)) + why + command
 }
 
 func restoreFacts(captures []velero.Capture) []progress.Note {

@@ -211,16 +211,16 @@ func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {
 			missing = append(missing, claim)
 		}
 	}
-	note := progress.Remark{Why: "StagePodsCreated"}
+	note := remark{Why: "StagePodsCreated"}
 	switch {
 	case len(missing) == 0:
 		note.Say = "mounted by running stage pods: " + english.Plural(len(claims), "claim", "")
 		return pipeline.Decision{Verdict: pipeline.Done, Note: note}
 	case len(waiting) == 0:
-		note.Say = "stage pods are gone, of " + strings.Join(missing, ", ")
+		note.list = list{Say: "stage pods are gone, of ", Names: missing}
 		return pipeline.Decision{Verdict: pipeline.Failed, Note: note}
 	default:
-		note.Say = "waiting for stage pods: " + strings.Join(waiting, "; ")
+		note.list = list{Say: "waiting for stage pods: ", Names: waiting, Between: "; "}
 		return pipeline.Decision{Verdict: pipeline.Wait, Note: note}
 	}
 }

@@ -17,11 +17,3 @@ type Run struct {
 	Source      cluster.Source
 	Destination cluster.Destination
 }
-
-// What a note's parts may have, in bytes, so that its text fits what an Event
-// takes (1,024 bytes) with the number of its step before it.
-const (
-	nameBytes   = 120 // a name that stands among other words
-	namesBytes  = 640 // a list of names, the longest of which has 317
-	reasonBytes = 640 // what others say in their own words
-)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -74,7 +73,7 @@ func (s volumesVerified) pods(ctx context.Context, c *cluster.Cluster) (map[stri
 
 // decideVerified judges the pairs; name names the differences of one.
 func decideVerified(pairs []pairOf, name func(pairOf, mover.Verdict) (string, error)) (pipeline.Decision, error) {
-	note := progress.Remark{Why: mover.StepVerify}
+	note := remark{Why: mover.StepVerify}
 	d := pipeline.Decision{}
 	var missing, reading, bad []string
 	var bytes int64
@@ -102,7 +101,7 @@ func decideVerified(pairs []pairOf, name func(pairOf, mover.Verdict) (string, er
 	}
 	switch {
 	case len(bad) > 0:
-		d.Verdict, note.Say = pipeline.Failed, strings.Join(bad, "; ")
+		d.Verdict, note.list = pipeline.Failed, list{Names: bad, Between: "; "}
 	case len(missing) > 0:
 		d.Verdict, note.Say = pipeline.Act, fmt.Sprintf("reading %s on both sides", english.Plural(len(pairs), "volume", ""))
 	case len(reading) > 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -172,11 +171,9 @@ func (r Run) scope() quiesce.Scope {
 	return s
 }
 
-// few joins the first of many, with the number of the others.
+// few tells the first of many, each as far as there is room, with the number of
+// the others.
 func few(all []string) string {
 	const shown = 3
-	if len(all) <= shown {
-		return strings.Join(all, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(all[:shown], "; "), len(all)-shown)
+	return progress.Each(all, "; ", shown, reasonBytes)
 }
