@@ -283,7 +283,9 @@ func TestWhereAnEventMayNotBeCountedOrIsForgottenItIsToldAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s = newSink(t, src, dst, func(c *Config) { c.Earlier = []progress.Update{away("no such bucket", 0), away("no such bucket", time.Minute)} })
+	s = newSink(t, src, dst, func(c *Config) {
+		c.Earlier = []progress.Update{away("no such bucket", 0), away("no such bucket", time.Minute)}
+	})
 	s.Emit(away("no such bucket", 2*time.Minute))
 	flush(t, s)
 	if got := dst.counted(t); !slices.Equal(got, []string{"StorageLocationUnavailable: no such bucket, 3 times until 12:02:00"}) {

@@ -5,7 +5,7 @@ package migrate
 import (
 	"testing"
 
-	"github.com/mig-cli/mig/internal/event/eventtest"
+	"github.com/mig-cli/mig/internal/eventtest"
 	"github.com/mig-cli/mig/internal/progress"
 )
 

@@ -40,7 +40,8 @@ func longest() []progress.Note {
 	return []progress.Note{
 		started{Kind: Cutover, Plan: long, From: long, To: long, Who: "anna", Namespaces: 500, Volumes: 5000},
 		readiness{Plan: strings.Repeat("p", 253), Blocking: names, Gained: names, Solved: names},
-		classesUpdated{Gained: names, Gone: names}, veleroState{Source: on, Destination: on},
+		classesUpdated{Gained: names, Gone: names},
+		veleroState{Source: on, Destination: on},
 	}
 }
 

@@ -38,7 +38,9 @@ type volumeFailed struct {
 
 func (n volumeFailed) Reason() string          { return n.Why }
 func (n volumeFailed) Regarding() progress.Ref { return n.On }
-func (n volumeFailed) Text() string            { return fmt.Sprintf("%s/%s: %s", n.On.Namespace, n.On.Name, n.Say) }
+func (n volumeFailed) Text() string {
+	return fmt.Sprintf("%s/%s: %s", n.On.Namespace, n.On.Name, n.Say)
+}
 
 func backupsBegun(captures []velero.Capture) []progress.Note {
 	var out []progress.Note
