@@ -53,7 +53,7 @@ func veleroNeeds() []need {
 		{"apps", "deployments", []string{"get"}, "see that Velero runs"},
 		{"apps", "daemonsets", []string{"get"}, "see that node-agent runs"},
 		{"coordination.k8s.io", "leases", []string{"get", "list", "create", "update", "delete"}, "hold the run's lock"},
-		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
 		{"velero.io", "backupstoragelocations", []string{"get", "list"}, "see that storage is there"},
 		{"velero.io", "backups", []string{"get", "list", "create"}, "back up, and know the backup on the other side"},
 		{"velero.io", "podvolumebackups", []string{"get", "list", "patch"}, "see that every volume is captured, and stop what does not end"},
@@ -67,7 +67,7 @@ func sourceNeeds() []need {
 		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "find the volumes and mark what was migrated"},
 		{"", "pods", []string{"get", "list", "create", "delete"}, "find writers, and mount volumes that no pod mounts"},
 		{"", "events", []string{"list"}, "explain what is stuck"},
-		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
 		{"apps", "deployments", []string{"get", "list", "patch"}, "quiesce"},
 		{"apps", "statefulsets", []string{"get", "list", "patch"}, "quiesce"},
 		{"apps", "daemonsets", []string{"get", "list", "patch"}, "quiesce"},
@@ -86,7 +86,7 @@ func destinationNeeds() []need {
 		{"", "persistentvolumeclaims", []string{"get", "list", "patch"}, "prove that volumes are restored, and mark them"},
 		{"", "pods", []string{"get", "list", "delete"}, "see that workloads are ready, and end the pods of the volume restore"},
 		{"", "events", []string{"list"}, "explain what is stuck"},
-		{"events.k8s.io", "events", []string{"create"}, "tell what happens"},
+		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
 		{"apps", "deployments", []string{"get", "list"}, "see that workloads are ready"},
 		{"apps", "statefulsets", []string{"get", "list"}, "see that workloads are ready"},
 		{"apps", "daemonsets", []string{"get", "list"}, "see that workloads are ready"},
@@ -168,7 +168,7 @@ func optionalDestinationVeleroNeeds() []need {
 // eventNeeds are asked of the namespace that Events of objects without a
 // namespace stand in.
 func eventNeeds() []need {
-	return []need{{"events.k8s.io", "events", []string{"create"}, "tell what happens to namespaces"}}
+	return []need{{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens to namespaces"}}
 }
 
 // withoutEvents marks the rights to tell Events: the record holds the same, so a

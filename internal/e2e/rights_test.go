@@ -19,6 +19,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/labtest"
+	"github.com/mig-cli/mig/internal/naming"
 )
 
 // limited makes the scenario's mig run as a service account that has the
@@ -40,6 +41,8 @@ func (s *scenario) limited() {
 			"--print-role=all", "--for", "system:serviceaccount:default:"+account).Stdout
 		// The names of others' Roles are not to be met.
 		rights = regexp.MustCompile(`name: mig\b([^-])`).ReplaceAllString(rights, "name: "+account+"$1")
+		// Nor are they an other's where a test beside this one looks for such.
+		rights = strings.ReplaceAll(rights, "labels: {", "labels: {"+naming.LabelCreatedBy+": "+naming.CreatedBy+", ")
 		_, err = s.lab.Kubectl(ctx, side.c, rights, "apply", "-f", "-")
 		s.must(err)
 		s.t.Cleanup(func() { s.takeAway(all, side.c, account, rights) })
