@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mig-cli/mig/internal/naming"
@@ -271,7 +272,7 @@ func (l *Lab) GoneFromDestination(ctx context.Context, planUID string, namespace
 // audit is what mig leaves on namespaces and claims of the source for good, and
 // the cluster's own count of a DaemonSet's templates.
 func audit() []string {
-	return []string{naming.AnnMigratedTo, naming.AnnMigratedAt, naming.AnnRunUID, templateGeneration}
+	return []string{naming.AnnMigratedTo, naming.AnnMigratedAt, naming.AnnRunUID, appsv1.DeprecatedTemplateGeneration}
 }
 
 func (m *Move) objectsAsBefore(ctx context.Context) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -210,10 +211,6 @@ func Exists(ctx context.Context, c *cluster.Cluster, namespace string) (bool, er
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// templateGeneration counts a DaemonSet's changes of any kind, ours among them,
-// and nobody can set it back.
-const templateGeneration = "deprecated.daemonset.template.generation"
-
 // Anew are the objects without what differs between two times that the same
 // objects were made: uids, times, addresses, names of volumes, and who made them.
 func (o Objects) Anew() Objects {
@@ -230,7 +227,8 @@ func (o Objects) Anew() Objects {
 			unstructured.RemoveNestedField(u.Object, strings.Split(path, "/")...)
 		}
 		u.SetLabels(withoutKeys(u.GetLabels(), naming.LabelRun, naming.VeleroRestoreName, naming.VeleroBackupName))
-		u.SetAnnotations(withoutKeys(u.GetAnnotations(), naming.AnnRunUID, naming.AnnMigratedAt, "volume.kubernetes.io/selected-node", templateGeneration))
+		u.SetAnnotations(withoutKeys(u.GetAnnotations(), naming.AnnRunUID, naming.AnnMigratedAt, "volume.kubernetes.io/selected-node",
+			appsv1.DeprecatedTemplateGeneration)) // it counts all changes, ours among them, and nobody can set it back
 		owners := u.GetOwnerReferences()
 		for i := range owners {
 			owners[i].UID = ""

@@ -94,8 +94,8 @@ func TestAReadingPodSeesTheVolumeAsNodeAgentDoesAndWritesNothing(t *testing.T) {
 	if m := p.Spec.Containers[0].VolumeMounts[0]; !m.ReadOnly || p.Spec.Volumes[0].HostPath.Path != agent.HostPods {
 		t.Errorf("mounts %+v", m)
 	}
-	if ClaimOf(p) != "shop/data" {
-		t.Errorf("is of claim %q", ClaimOf(p))
+	if naming.ClaimOf(p) != "shop/data" {
+		t.Errorf("is of claim %q", naming.ClaimOf(p))
 	}
 	at.PV.Spec.CSI = &corev1.CSIPersistentVolumeSource{}
 	p = ManifestPod(naming.Owner{RunUID: "r"}, "velero", "i", at, agent)

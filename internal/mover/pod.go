@@ -89,9 +89,6 @@ func path(v Volume) string {
 	return p
 }
 
-// ClaimOf is the claim whose volume a pod reads.
-func ClaimOf(p *corev1.Pod) string { return p.Annotations[naming.AnnClaim] }
-
 // Found reads what a pod that has ended found. Errors: how it failed.
 func Found(p *corev1.Pod) (manifest.Summary, error) {
 	var s manifest.Summary

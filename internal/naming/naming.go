@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -32,7 +33,7 @@ const CreatedBy = "mig"
 
 // Annotations of mig's own.
 const (
-	AnnClaim        = Prefix + "claim"         // on a stage pod: the claim that it mounts, namespace/name on the source
+	AnnClaim        = Prefix + "claim"         // on a pod of mig's: the claim that it is there for, namespace/name on the source
 	AnnPlanName     = Prefix + "plan-name"     // names may be longer than a label
 	AnnMigratedTo   = Prefix + "migrated-to"   // left for audit on the source's namespaces and claims
 	AnnMigratedFrom = Prefix + "migrated-from" // left for audit on the destination's
@@ -105,6 +106,10 @@ func (o Owner) OfPlan() labels.Selector {
 func (o Owner) OfRun() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{LabelCreatedBy: CreatedBy, LabelPlan: o.PlanUID, LabelRun: o.RunUID})
 }
+
+// ClaimOf reads from a pod of mig's which claim it is there for, namespace/name
+// on the source.
+func ClaimOf(pod metav1.Object) string { return pod.GetAnnotations()[AnnClaim] }
 
 // OfPlanUID reads the plan's uid from an object's labels; empty where mig did
 // not make the object.

@@ -63,7 +63,7 @@ func Writers(pods []corev1.Pod, workloads []Workload, s Scope) []Writer {
 	var out []Writer
 	for i := range pods {
 		p := &pods[i]
-		if finished(p) || p.Labels[naming.LabelCreatedBy] == naming.CreatedBy {
+		if Finished(p) || p.Labels[naming.LabelCreatedBy] == naming.CreatedBy {
 			continue
 		}
 		chain := owners(p, known)
@@ -86,7 +86,7 @@ func Writers(pods []corev1.Pod, workloads []Workload, s Scope) []Writer {
 func pausing(pods []corev1.Pod, workloads []Workload, known map[types.UID]Workload, s Scope) []Writer {
 	busy := map[types.UID]bool{}
 	for i := range pods {
-		if ref := metav1.GetControllerOf(&pods[i]); ref != nil && !finished(&pods[i]) {
+		if ref := metav1.GetControllerOf(&pods[i]); ref != nil && !Finished(&pods[i]) {
 			busy[ref.UID] = true
 		}
 	}
@@ -126,14 +126,15 @@ func (w Workload) mounts(wanted map[string]bool) []string {
 func Ended(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
-		if p := &pods[i]; finished(p) && p.DeletionTimestamp != nil && len(p.Finalizers) == 0 {
+		if p := &pods[i]; Finished(p) && p.DeletionTimestamp != nil && len(p.Finalizers) == 0 {
 			out = append(out, p.Namespace+"/"+p.Name)
 		}
 	}
 	return out
 }
 
-func finished(p *corev1.Pod) bool {
+// Finished says of a pod that none of its containers will run again.
+func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,7 +156,7 @@ func own(annotations map[string]string) map[string]string {
 	maps.Copy(out, annotations)
 	maps.DeleteFunc(out, func(key, _ string) bool {
 		switch key {
-		case "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation", "control-plane.alpha.kubernetes.io/leader":
+		case "deployment.kubernetes.io/revision", appsv1.DeprecatedTemplateGeneration, "control-plane.alpha.kubernetes.io/leader":
 			return true
 		}
 		return strings.HasPrefix(key, naming.Prefix)

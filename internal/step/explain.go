@@ -96,9 +96,9 @@ func (e evidence) why(w quiesce.Workload) string {
 func (t traces) podsOf(w quiesce.Workload) []corev1.Pod {
 	selector := selectorOf(w)
 	var out []corev1.Pod
-	for _, p := range t.pods {
-		if selector.Matches(labels.Set(p.Labels)) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			out = append(out, p)
+	for i := range t.pods {
+		if p := &t.pods[i]; selector.Matches(labels.Set(p.Labels)) && !quiesce.Finished(p) {
+			out = append(out, *p)
 		}
 	}
 	return out

@@ -128,7 +128,7 @@ func (r Run) stagePodsMade(ctx context.Context) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, p := range pods {
-		out[p.Annotations[naming.AnnClaim]] = p.Name
+		out[naming.ClaimOf(&p)] = p.Name
 	}
 	return out, nil
 }
@@ -200,7 +200,7 @@ func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {
 	var waiting []string
 	for _, p := range pods {
 		if podReady(&p) {
-			running[p.Annotations[naming.AnnClaim]] = true
+			running[naming.ClaimOf(&p)] = true
 			continue
 		}
 		waiting = append(waiting, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))

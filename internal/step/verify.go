@@ -14,19 +14,26 @@ import (
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/manifest"
 	"github.com/mig-cli/mig/internal/mover"
+	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/quiesce"
 )
 
 // VolumesVerified compares both sides' volumes of the plan that say verify, file
 // by file and byte by byte, before the application starts on the destination:
 // each is read where it is, and only what was found travels.
-func VolumesVerified(r Run) pipeline.Step { return volumesVerified{r} }
+func VolumesVerified(r Run) pipeline.Step {
+	return &volumesVerified{r: r, named: map[string]string{}}
+}
 
-type volumesVerified struct{ r Run }
+type volumesVerified struct {
+	r     Run
+	named map[string]string // in what claims differ: their manifests are read once, not at every look
+}
 
-func (s volumesVerified) Name() string { return mover.StepVerify }
+func (s *volumesVerified) Name() string { return mover.StepVerify }
 
 // pairOf is a claim with the pods that read its volume; nil: not made yet.
 type pairOf struct {
@@ -34,7 +41,7 @@ type pairOf struct {
 	src, dst *corev1.Pod
 }
 
-func (s volumesVerified) Next(ctx context.Context) (pipeline.Decision, error) {
+func (s *volumesVerified) Next(ctx context.Context) (pipeline.Decision, error) {
 	pairs, err := s.look(ctx)
 	if err != nil {
 		return pipeline.Decision{}, err
@@ -42,7 +49,7 @@ func (s volumesVerified) Next(ctx context.Context) (pipeline.Decision, error) {
 	return decideVerified(pairs, func(p pairOf, v mover.Verdict) (string, error) { return s.name(ctx, p, v) })
 }
 
-func (s volumesVerified) look(ctx context.Context) ([]pairOf, error) {
+func (s *volumesVerified) look(ctx context.Context) ([]pairOf, error) {
 	src, err := s.pods(ctx, s.r.Source.Cluster)
 	if err != nil {
 		return nil, err
@@ -59,14 +66,14 @@ func (s volumesVerified) look(ctx context.Context) ([]pairOf, error) {
 }
 
 // pods are the run's pods that read volumes, by claim.
-func (s volumesVerified) pods(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Pod, error) {
+func (s *volumesVerified) pods(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(c.VeleroNamespace), client.MatchingLabels(s.r.Owner.Labels(s.Name()))); err != nil {
 		return nil, err
 	}
 	out := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		out[mover.ClaimOf(&list.Items[i])] = &list.Items[i]
+		out[naming.ClaimOf(&list.Items[i])] = &list.Items[i]
 	}
 	return out, nil
 }
@@ -86,7 +93,7 @@ func decideVerified(pairs []pairOf, name func(pairOf, mover.Verdict) (string, er
 			bad = append(bad, p.claim+": "+why)
 			continue
 		}
-		if !hasEnded(p.src) || !hasEnded(p.dst) {
+		if !quiesce.Finished(p.src) || !quiesce.Finished(p.dst) {
 			reading = append(reading, p.claim)
 			continue
 		}
@@ -164,10 +171,6 @@ func troubleOf(p pairOf) string {
 	return ""
 }
 
-func hasEnded(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
 // readIn is how long the slower side took.
 func readIn(p pairOf) time.Duration {
 	var out time.Duration
@@ -182,7 +185,10 @@ func readIn(p pairOf) time.Duration {
 }
 
 // name reads both manifests, which only where they differ must travel.
-func (s volumesVerified) name(ctx context.Context, p pairOf, v mover.Verdict) (string, error) {
+func (s *volumesVerified) name(ctx context.Context, p pairOf, v mover.Verdict) (string, error) {
+	if names, known := s.named[p.claim]; known {
+		return names, nil
+	}
 	src, err := s.r.Source.Logs(ctx, p.src.Namespace, p.src.Name)
 	if err != nil {
 		return "", err
@@ -195,13 +201,14 @@ func (s volumesVerified) name(ctx context.Context, p pairOf, v mover.Verdict) (s
 	defer dst.Close()
 	names, err := mover.Name(v, src, dst)
 	if err != nil {
-		return fmt.Sprintf("it cannot be said in what: %v", err), nil
+		names = fmt.Sprintf("it cannot be said in what: %v", err)
 	}
+	s.named[p.claim] = names
 	return names, nil
 }
 
 // Act makes the pods that are not there yet.
-func (s volumesVerified) Act(ctx context.Context) error {
+func (s *volumesVerified) Act(ctx context.Context) error {
 	for _, side := range []*cluster.Cluster{s.r.Source.Cluster, s.r.Destination.Cluster} {
 		agent, err := nodeAgent(ctx, side)
 		if err != nil {
@@ -230,7 +237,7 @@ func (s volumesVerified) Act(ctx context.Context) error {
 
 // volumeAt finds where a claim's volume is mounted.
 func volumeAt(ctx context.Context, c *cluster.Cluster, v plan.Volume, mounting []corev1.Pod) (mover.Volume, error) {
-	i := slices.IndexFunc(mounting, func(p corev1.Pod) bool { return mover.ClaimOf(&p) == v.Claim })
+	i := slices.IndexFunc(mounting, func(p corev1.Pod) bool { return naming.ClaimOf(&p) == v.Claim })
 	if i < 0 {
 		return mover.Volume{}, fmt.Errorf("no stage pod mounts claim %s in context %s", v.Claim, c.Access.Context)
 	}

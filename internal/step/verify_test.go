@@ -87,3 +87,10 @@ func textOf(notes []progress.Note) string {
 	}
 	return strings.Join(out, "; ")
 }
+
+func TestManifestsThatDifferAreReadOnceNotAtEveryLook(t *testing.T) {
+	s := &volumesVerified{named: map[string]string{"shop/data": `"pipe" is missing`}} // with no cluster to read from again
+	if names, err := s.name(t.Context(), pairOf{claim: "shop/data"}, mover.Lossy); err != nil || names != `"pipe" is missing` {
+		t.Errorf("got %q, %v", names, err)
+	}
+}
