@@ -77,13 +77,20 @@ func AllObjects(ctx context.Context, c *cluster.Cluster) (Objects, error) {
 			return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
 		}
 		for _, item := range list.Items {
-			if restless[gvk.Kind] && item.GetLabels()[naming.LabelCreatedBy] != naming.CreatedBy {
+			if (restless[gvk.Kind] || isUpkeep(item)) && item.GetLabels()[naming.LabelCreatedBy] != naming.CreatedBy {
 				continue
 			}
 			out[fmt.Sprintf("%s %s/%s", gvk.GroupKind(), item.GetNamespace(), item.GetName())] = wish(item)
 		}
 	}
 	return out, nil
+}
+
+// isUpkeep: Velero maintains each repository by a Job, whenever one is due
+// (Velero's pkg/repository/maintenance).
+func isUpkeep(u unstructured.Unstructured) bool {
+	_, ok := u.GetLabels()["velero.io/repo-name"]
+	return ok && u.GetKind() == "Job"
 }
 
 // wish is what of an object somebody wants.
