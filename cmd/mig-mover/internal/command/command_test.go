@@ -17,6 +17,7 @@ import (
 
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/command"
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/repotest"
+	"github.com/mig-cli/mig/internal/moverlog"
 )
 
 // mover runs the program and returns its last line on the standard output, all of it, and all that it said.
@@ -80,6 +81,32 @@ func TestStageAndVerify(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(work, "mig-mover-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
+}
+
+// A volume that held nothing has no snapshot: what a stage brought before must go all the same.
+func TestAVolumeThatHeldNothingIsEmptiedAndKeepsItsOwnMode(t *testing.T) {
+	pods, summary := t.TempDir(), filepath.Join(t.TempDir(), "termination-log")
+	root := filepath.Join(pods, "1234/volumes/kubernetes.io~csi/pvc-1/mount")
+	write(t, root, map[string]string{"a": "hello", "dir/b": "world", "lost+found/c": "the file system's own"})
+	if err := os.Chmod(root, 0o2770); err != nil { //nolint:gosec // as volumes have it
+		t.Fatal(err)
+	}
+	mover(t, 0, "restore", "--empty", "--root", filepath.Join(pods, "*/volumes/*/pvc-1/mount"), "--summary", summary)
+	left, err := os.ReadDir(root)
+	if err != nil || len(left) != 1 || left[0].Name() != "lost+found" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if info, err := os.Stat(root); err != nil || info.Mode().Perm() != 0o770 {
+		t.Errorf("the volume's mode is %v, %v", info.Mode(), err)
+	}
+	content, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := moverlog.ReadSummary(string(content)); err != nil || got.Removed != 2 {
+		t.Errorf("got %s, %v", content, err)
+	}
+	mover(t, 2, "restore", "--empty", "--snapshot", "abc", "--root", root)
 }
 
 func TestTheLastLineIsWrittenWhereAKubeletLooks(t *testing.T) {

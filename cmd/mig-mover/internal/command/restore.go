@@ -13,6 +13,7 @@ import (
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/repository"
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/restore"
 	"github.com/mig-cli/mig/internal/manifest"
+	"github.com/mig-cli/mig/internal/moverlog"
 )
 
 const restoreHelp = `Makes the volume equal to a snapshot: fetches what differs, removes what is too much, and puts owners, modes and times right.
@@ -34,17 +35,19 @@ On the standard output there is a line of JSON each second ("type":"progress") a
 `
 
 type restoreFlags struct {
-	snapshot, root, manifest, passwordFile, work string
-	paranoid                                     bool
-	parallel                                     int
-	storage                                      repository.Storage
+	snapshot, root, manifest, passwordFile, work, summary string
+	empty, paranoid                                       bool
+	parallel                                              int
+	storage                                               repository.Storage
 }
 
 func parseRestore(args []string, streams Streams) (restoreFlags, error) {
 	var f restoreFlags
 	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 	flags.StringVar(&f.snapshot, "snapshot", "", "`ID` of the snapshot, as a PodVolumeBackup names it")
-	flags.StringVar(&f.root, "root", "", "`directory` of the volume")
+	flags.BoolVar(&f.empty, "empty", false, "instead of a snapshot: remove all, as of a volume that held nothing, of which Velero takes none")
+	flags.StringVar(&f.root, "root", "", "`directory` of the volume; a pattern as of a shell's is taken if exactly one directory matches")
+	flags.StringVar(&f.summary, "summary", "", "also write the last line, and it alone, to this `file`: what a kubelet keeps of a container that has ended")
 	flags.StringVar(&f.manifest, "manifest", "", "`file` with the manifest of the source, in any encoding")
 	flags.BoolVar(&f.paranoid, "paranoid", false, "read each file that looks unchanged and compare its content")
 	flags.IntVar(&f.parallel, "parallel", 4, "how many files are read and written at once")
@@ -66,6 +69,9 @@ func parseRestore(args []string, streams Streams) (restoreFlags, error) {
 		return f, err
 	}
 	switch {
+	case f.empty && f.snapshot == "" && f.root != "" && f.parallel > 0:
+	case f.empty:
+		return f, wrong(streams, "restore", "--empty takes --root and no --snapshot")
 	case f.snapshot == "" || f.root == "" || f.passwordFile == "":
 		return f, wrong(streams, "restore", "--snapshot, --root and --password-file are needed")
 	case (f.storage.Path == "") == (f.storage.Bucket == ""):
@@ -74,22 +80,6 @@ func parseRestore(args []string, streams Streams) (restoreFlags, error) {
 		return f, wrong(streams, "restore", "--parallel must be 1 or more")
 	}
 	return f, nil
-}
-
-type progressLine struct {
-	Type string `json:"type"` // progress
-	restore.Progress
-}
-
-type summaryLine struct {
-	Type     string    `json:"type"` // summary
-	Snapshot string    `json:"snapshot"`
-	Source   string    `json:"source"`
-	Taken    time.Time `json:"taken"`
-	// Proved is what the contents of files that were there are known by: "time", which is size and time, or "content".
-	Proved  string  `json:"proved"`
-	Seconds float64 `json:"seconds"`
-	restore.Result
 }
 
 func runRestore(ctx context.Context, args []string, streams Streams) (err error) {
@@ -112,38 +102,75 @@ func runRestore(ctx context.Context, args []string, streams Streams) (err error)
 	if f.paranoid {
 		proved = "content"
 	}
-	work, err := os.MkdirTemp(f.work, "mig-mover-")
+	dir, err := one(f.root)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	opened, err := openRepository(ctx, f, work)
+	taken, contents, done, err := takenOf(ctx, f, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.Close(context.WithoutCancel(ctx))) }()
-	taken, err := opened.Snapshot(ctx, f.snapshot, 4*f.parallel) // small reads, which wait for the network
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, done()) }()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	lines := json.NewEncoder(streams.Out)
 	options.Tick = second.C
 	// A line that cannot be written is no reason to leave a volume half done.
-	options.Report = func(progress restore.Progress) { _ = lines.Encode(progressLine{"progress", progress}) }
-	result, err := restore.Run(ctx, opened, taken, f.root, options)
+	options.Report = func(progress restore.Progress) {
+		_ = lines.Encode(moverlog.Line{Type: moverlog.TypeProgress, Progress: progress})
+	}
+	result, err := restore.Run(ctx, contents, taken, dir, options)
 	if err != nil {
 		return err
 	}
-	summary := summaryLine{"summary", f.snapshot, taken.Source, taken.Taken.UTC(), proved, time.Since(began).Seconds(), result}
-	if err := lines.Encode(summary); err != nil {
+	summary := moverlog.Summary{
+		Type: moverlog.TypeSummary, Snapshot: f.snapshot, Source: taken.Source, Taken: taken.Taken.UTC(),
+		Proved: proved, Seconds: time.Since(began).Seconds(), Result: result,
+	}
+	if err := tellSummary(lines, f.summary, summary); err != nil {
 		return err
 	}
 	if result.Disagreements > 0 {
 		return errDiffers
 	}
 	return nil
+}
+
+// kept is what a kubelet keeps of a container that has ended, and a little less.
+const kept = 4000
+
+func tellSummary(lines *json.Encoder, file string, summary moverlog.Summary) error {
+	if err := lines.Encode(summary); err != nil || file == "" {
+		return err
+	}
+	line, err := summary.Within(kept)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, line, 0o644) //nolint:gosec // others are to read it
+}
+
+// takenOf is what the volume shall hold, and where its contents are.
+func takenOf(ctx context.Context, f restoreFlags, dir string) (taken *repository.Snapshot, contents restore.Contents, done func() error, err error) {
+	if f.empty {
+		taken, err := restore.Nothing(ctx, dir)
+		return taken, nil, func() error { return nil }, err
+	}
+	work, err := os.MkdirTemp(f.work, "mig-mover-")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	clean := func() error { return os.RemoveAll(work) }
+	opened, err := openRepository(ctx, f, work)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, clean())
+	}
+	done = func() error { return errors.Join(opened.Close(context.WithoutCancel(ctx)), clean()) }
+	taken, err = opened.Snapshot(ctx, f.snapshot, 4*f.parallel) // small reads, which wait for the network
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, done())
+	}
+	return taken, opened, done, nil
 }
 
 func openRepository(ctx context.Context, f restoreFlags, work string) (*repository.Repository, error) {

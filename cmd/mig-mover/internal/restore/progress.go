@@ -6,20 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mig-cli/mig/internal/moverlog"
 )
 
 // Progress is how far a restore is.
-type Progress struct {
-	// Phase is scan, remove, check, write, attributes or sync, in this order.
-	Phase string `json:"phase"`
-	// Files and Bytes were written or read to be checked, of the totals; these grow where a check finds what is to be written.
-	Files      int64 `json:"files"`
-	TotalFiles int64 `json:"totalFiles"`
-	Bytes      int64 `json:"bytes"`
-	TotalBytes int64 `json:"totalBytes"`
-	// Rate is bytes a second since the last report.
-	Rate int64 `json:"bytesPerSecond"`
-}
+type Progress = moverlog.Progress
 
 type progress struct {
 	phase                                atomic.Pointer[string]

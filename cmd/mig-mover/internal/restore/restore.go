@@ -17,6 +17,7 @@ import (
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/repository"
 	"github.com/mig-cli/mig/cmd/mig-mover/internal/volume"
 	"github.com/mig-cli/mig/internal/manifest"
+	"github.com/mig-cli/mig/internal/moverlog"
 )
 
 // Contents opens the contents of files.
@@ -38,28 +39,7 @@ type Options struct {
 }
 
 // Result is what was done, and what is not as it should be.
-type Result struct {
-	// Entries and Bytes are what the volume holds now; each content counts once.
-	Entries int64 `json:"entries"`
-	Bytes   int64 `json:"bytes"`
-	// FilesWritten and BytesWritten were fetched from the repository.
-	FilesWritten int64 `json:"filesWritten"`
-	BytesWritten int64 `json:"bytesWritten"`
-	// FilesKept were there, and FilesRead of them were read to see that their content is right.
-	FilesKept int64 `json:"filesKept"`
-	FilesRead int64 `json:"filesRead"`
-	// Made are directories, symlinks and special files, Linked names of files that have others.
-	Made   int64 `json:"made"`
-	Linked int64 `json:"linked"`
-	// Removed are the topmost of what was removed.
-	Removed int64 `json:"removed"`
-	// Changed are entries that were there and got another owner, mode, attribute or time.
-	Changed int64 `json:"changed"`
-	// Disagreements is in how many ways snapshot and manifest disagree, and what a snapshot alone is known to lack.
-	Disagreements int64 `json:"disagreements"`
-	// First are the first of these.
-	First []manifest.Difference `json:"first,omitempty"`
-}
+type Result = moverlog.Result
 
 // keptDisagreements are enough to see what is wrong, and few enough for a log's line.
 const keptDisagreements = 20

@@ -5,6 +5,8 @@
 package restore
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,6 +22,23 @@ type want struct {
 	object string
 	// doubtful says that the file that is there may be another.
 	doubtful bool
+}
+
+// errSeen ends a walk at the first entry, which is the volume itself.
+var errSeen = errors.New("seen")
+
+// Nothing is the snapshot of a volume that holds nothing. The volume's own owner, mode and time stay as they are: nobody has
+// written down what they were.
+func Nothing(ctx context.Context, dir string) (*repository.Snapshot, error) {
+	root := &repository.Node{}
+	_, err := volume.Scan(ctx, dir, volume.ScanOptions{}, func(entry volume.Entry) error {
+		root.Entry = entry.Entry
+		return errSeen
+	})
+	if !errors.Is(err, errSeen) {
+		return nil, err
+	}
+	return &repository.Snapshot{Source: "nothing", Root: root}, nil
 }
 
 // Kinds of disagreement between a snapshot and a manifest, besides those in which two entries can differ.
