@@ -164,7 +164,7 @@ func (l *tortured) hasLeftNothing() {
 	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), l.dir.Run()) {
 		l.t.Errorf("mounts are left below %s", l.dir.Run())
 	}
-	for _, pattern := range []string{l.dir.Run(), l.dir.Kubeconfig(), "/sys/fs/cgroup/*/miglab-*", "/sys/fs/cgroup/miglab-*", "/var/run/netns/*", "/var/lib/cni/results/*"} {
+	for _, pattern := range []string{l.dir.Run() + "*", l.dir.Kubeconfig(), "/sys/fs/cgroup/*/miglab-*", "/sys/fs/cgroup/miglab-*", "/var/run/netns/*", "/var/lib/cni/results/*"} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			l.t.Errorf("left: %v", left)
 		}

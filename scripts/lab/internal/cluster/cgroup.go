@@ -63,11 +63,16 @@ func hierarchies() []string {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
 		return []string{cgroups}
 	}
+	return slices.DeleteFunc(mounted(), func(dir string) bool { return filepath.Base(dir) == "unified" })
+}
+
+// mounted are version 1's hierarchies, and version 2's beside them, in which runc makes groups too.
+func mounted() []string {
 	var found []string
 	entries, _ := filepath.Glob(cgroups + "/*/cgroup.procs")
 	for _, entry := range entries {
 		dir := filepath.Dir(entry)
-		if info, err := os.Lstat(dir); err == nil && info.IsDir() && filepath.Base(dir) != "unified" {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 			found = append(found, dir)
 		}
 	}
@@ -77,7 +82,7 @@ func hierarchies() []string {
 // groups are the lab's groups whose names match a pattern, and those in them, the innermost first.
 func groups(pattern string) []string {
 	var found []string
-	for _, hierarchy := range hierarchies() {
+	for _, hierarchy := range append(mounted(), cgroups) {
 		roots, _ := filepath.Glob(filepath.Join(hierarchy, pattern))
 		for _, root := range roots {
 			_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mig-cli/mig/scripts/lab/internal/host"
@@ -34,7 +35,7 @@ func DownAll(ctx context.Context, dir place.Dir) error {
 		network.Remove(ctx),
 		removeShimSockets(dir),
 		removeCNIResults(),
-		os.RemoveAll(dir.Run()),
+		dir.RemoveRun(),
 	)
 }
 
@@ -55,22 +56,40 @@ func removeShimSockets(dir place.Dir) error {
 // cniResults is where the CNI library keeps what it made for a pod: NETWORK-POD-INTERFACE.
 const cniResults = "/var/lib/cni/results"
 
-// removeCNIResults removes what is kept for pods of the lab, and what is kept under the same pods' ids for the network that
-// all containerds call the same.
+// cniLoopback is the network that all containerds call the same.
+const cniLoopback = "cni-loopback-"
+
+// removeCNIResults removes what is kept for pods of the lab, and of the network that all containerds call the same what
+// belongs to no pod of another: a pod whose network was taken down leaves that behind, and it says nothing of whose it was.
 func removeCNIResults() error {
-	results, _ := filepath.Glob(filepath.Join(cniResults, cniNetwork("")+"*-eth0"))
+	results, _ := filepath.Glob(filepath.Join(cniResults, "*"))
 	var errs []error
 	for _, result := range results {
-		loopback := filepath.Join(cniResults, "cni-loopback-"+podOfResult(filepath.Base(result))+"-lo")
-		errs = append(errs, ignoreNotExist(os.Remove(loopback)), ignoreNotExist(os.Remove(result)))
+		if isLabs(filepath.Base(result)) {
+			errs = append(errs, ignoreNotExist(os.Remove(result)))
+		}
+	}
+	others := map[string]bool{}
+	results = slices.DeleteFunc(results, func(result string) bool { return isLabs(filepath.Base(result)) })
+	for _, result := range results {
+		if name := filepath.Base(result); !strings.HasPrefix(name, cniLoopback) {
+			others[podOfResult(name)] = true
+		}
+	}
+	for _, result := range results {
+		if name := filepath.Base(result); strings.HasPrefix(name, cniLoopback) && !others[podOfResult(name)] {
+			errs = append(errs, ignoreNotExist(os.Remove(result)))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// podOfResult is the pod's id, which has no hyphen; the network's name has some.
+func isLabs(result string) bool { return strings.HasPrefix(result, cniNetwork("")) }
+
+// podOfResult is the pod's id, which has no hyphen, as the interface has none; the network's name has some.
 func podOfResult(name string) string {
-	rest := strings.TrimSuffix(name, "-eth0")
-	return rest[strings.LastIndex(rest, "-")+1:]
+	fields := strings.Split(name, "-")
+	return fields[max(0, len(fields)-2)]
 }
 
 func ignoreNotExist(err error) error {

@@ -3,6 +3,7 @@ package place
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -51,6 +52,21 @@ func (d Dir) Lock() string { return d.path("lock") }
 // Run is the state of everything that runs; `down` removes it.
 func (d Dir) Run(elements ...string) string {
 	return d.path(append([]string{"run"}, elements...)...)
+}
+
+// gone is what is left of Run while it is removed.
+func (d Dir) gone() string { return d.path("run-gone") }
+
+// RemoveRun removes Run. Whoever is killed at it leaves either all of it or nothing that could be taken for a part of a lab: a
+// node without its images that says it has them never comes up.
+func (d Dir) RemoveRun() error {
+	if err := os.RemoveAll(d.gone()); err != nil {
+		return err
+	}
+	if err := os.Rename(d.Run(), d.gone()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(d.gone())
 }
 
 // Kubeconfig has a context for each cluster, named like it.
