@@ -142,7 +142,7 @@ func LookDestination(ctx context.Context, dst cluster.Destination, v plan.Valid)
 	l := newLook(ctx, dst.Cluster)
 	l.common(&d.Facts, namespaces)
 	l.part(PartRights, func(ctx context.Context) (err error) {
-		d.Rights, err = askRights(ctx, dst.Client, destinationRights(namespaces, dst.VeleroNamespace, len(v.Verified()) > 0))
+		d.Rights, err = askRights(ctx, dst.Client, destinationRights(namespaces, dst.VeleroNamespace, v.WithMover() || len(v.Verified()) > 0))
 		return err
 	})
 	l.part(PartObjects, func(ctx context.Context) (err error) {

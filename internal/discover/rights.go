@@ -195,9 +195,9 @@ func everywhereNeeds() []need {
 	return []need{{"", "pods", []string{"list"}, "find helper pods that were left behind"}}
 }
 
-// verifyRights are asked where a plan has volumes compared; else they are optional.
+// verifyRights are asked where mig-mover works; else they are optional.
 func verifyRights(veleroNamespace string, verifies bool) []Right {
-	const why = "read volumes where they are, with verify: true"
+	const why = "read and write volumes where they are, with mig-mover"
 	out := rights(veleroNamespace, []need{{"", "pods", []string{"create", "delete"}, why}})
 	out = append(out, Right{Verb: "get", Resource: "pods", Subresource: "log", Namespace: veleroNamespace, Why: why})
 	if !verifies {
@@ -225,11 +225,22 @@ func sourceRights(namespaces []string, veleroNamespace string, verifies bool) []
 	))
 }
 
-// destinationRights is all that a run needs on the destination; verifies says
-// that it has volumes compared.
-func destinationRights(namespaces []string, veleroNamespace string, verifies bool) []Right {
+// fillRights are asked where mig-mover restores; else they are optional.
+func fillRights(namespaces []string, mover bool) []Right {
+	const why = "make the volumes that mig-mover fills"
+	out := inEach(namespaces, []need{{"", "persistentvolumeclaims", []string{"create"}, why}, {"", "pods", []string{"create"}, why}})
+	if !mover {
+		return optional(out)
+	}
+	return out
+}
+
+// destinationRights is all that a run needs on the destination; mover says that
+// mig-mover works there.
+func destinationRights(namespaces []string, veleroNamespace string, mover bool) []Right {
 	return withoutEvents(slices.Concat(
-		verifyRights(veleroNamespace, verifies),
+		verifyRights(veleroNamespace, mover),
+		fillRights(namespaces, mover),
 		rights("", clusterNeeds()),
 		rights("", everywhereNeeds()),
 		rights("", []need{{"", "namespaces", []string{"create", "delete"}, "make the namespaces, and take them back with mig rollback"}}),

@@ -11,7 +11,9 @@ import (
 
 func TestAPlanMaySetALimitForEveryStepThereIsAndForNoOther(t *testing.T) {
 	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy, Verify: true})
-	names := slices.Concat(namesOf(cutover(r, hooks{}, true)), namesOf(staging(r, hooks{}, true)), namesOf(rollback(r)), namesOf(closing(r)))
+	anew := byVelero(t, r)
+	names := slices.Concat(namesOf(cutover(r, hooks{}, true)), namesOf(staging(r, hooks{}, true)), namesOf(rollback(r)), namesOf(closing(r)),
+		namesOf(cutover(anew, hooks{}, true)), namesOf(staging(anew, hooks{}, true)))
 	for _, steps := range [][]pipeline.Step{step.RecoverySteps(r), step.StageAbandoned(r)} {
 		for _, s := range steps {
 			names = append(names, s.Name())

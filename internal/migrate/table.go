@@ -37,8 +37,9 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
 		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
-		row{step.TurnTaken(h.turn), "waits until no other run of mig has work for either Velero"},
 	)
+	rows = append(rows, receiving(r)...)
+	rows = append(rows, row{step.TurnTaken(h.turn), "waits until no other run of mig has work for either Velero"})
 	rows = append(rows, inTurn(h.turn,
 		row{step.EnsureInitialBackup(r, drift), "asks the source's Velero for a backup of all objects, without volume data"},
 		row{step.InitialBackupCreated(r), "waits for that backup and proves that it holds no volume data"},
@@ -51,6 +52,23 @@ func cutover(r step.Run, h hooks, leftovers bool) []row {
 		row{step.WorkloadsReady(r), "waits until the workloads are as ready as they were on the source"},
 		row{step.EnsureAnnotationsDeleted(r), "removes the run's helpers and marks where everything went"},
 	)
+}
+
+// receiving are the steps that make ready on the destination what the volumes
+// are restored into, while the application still runs.
+func receiving(r step.Run) []row {
+	switch {
+	case r.Plan.WithMover():
+		return []row{
+			{step.EnsureDestinationClaims(r), "makes the claims on the destination, or takes those that a stage has filled"},
+			{step.DestinationVolumesMounted(r), "mounts them there in stage pods"},
+			{step.MoverReady(r), "sees that mig-mover runs next to them; where it cannot and the plan lets it, Velero restores"},
+		}
+	case len(r.Plan.Copied()) > 0:
+		return []row{{step.StagedClaimsRemoved(r), "removes what mig-mover has filled, if anything: Velero restores into fresh claims"}}
+	default:
+		return nil
+	}
 }
 
 // inTurn are rows that need the turn.
@@ -91,8 +109,17 @@ func copying(r step.Run) []row {
 		{step.EnsureStageBackup(r), "asks the source's Velero for a backup of the volumes"},
 		{step.StageBackupCreated(r, func(ctx context.Context) error { return step.StillQuiesced(ctx, r) }), "waits for that backup, proves every volume captured, and that nobody wrote meanwhile"},
 		{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
-		{step.EnsureStageRestore(r), "asks the destination's Velero to restore the volumes into fresh claims"},
-		{step.StageRestoreCreated(r), "waits for that restore and proves every volume restored"},
+	}
+	if r.Plan.WithMover() {
+		rows = append(rows,
+			row{step.EnsureStageRestoreByMover(r), "has mig-mover bring the destination's volumes up to date"},
+			row{step.StageRestoreByMoverCreated(r), "waits for that and proves every volume restored"},
+		)
+	} else {
+		rows = append(rows,
+			row{step.EnsureStageRestore(r), "asks the destination's Velero to restore the volumes into fresh claims"},
+			row{step.StageRestoreCreated(r), "waits for that restore and proves every volume restored"},
+		)
 	}
 	if len(r.Plan.Verified()) > 0 {
 		rows = append(rows, row{step.VolumesVerified(r), "reads the volumes on both sides and proves them equal"})
@@ -102,10 +129,10 @@ func copying(r step.Run) []row {
 
 const removesLeftovers = "removes what an earlier run of the plan left behind"
 
-// staging is the list of steps of a stage: the volumes are copied into the
-// store while the application runs, so that the cutover has only the changes to
-// copy. With Velero alone nothing is restored: its restore writes everything
-// anew, and leaves what was deleted since.
+// staging is the list of steps of a stage: the volumes are copied while the
+// application runs, so that the cutover has only the changes to copy. With
+// mig-mover as far as the destination's volumes. With Velero alone as far as the
+// store: its restore writes everything anew, and leaves what was deleted since.
 func staging(r step.Run, h hooks, leftovers bool) []row {
 	var rows []row
 	if leftovers {
@@ -114,6 +141,11 @@ func staging(r step.Run, h hooks, leftovers bool) []row {
 	rows = append(rows,
 		row{step.Prepare(r, h.check), "checks the plan against both clusters and makes the namespaces on the destination"},
 		row{step.StorageEnsured(r), "waits until the storage location is Available on both clusters"},
+	)
+	if r.Plan.WithMover() {
+		rows = append(rows, receiving(r)...)
+	}
+	rows = append(rows,
 		row{step.ClaimsMarked(r), "labels the claims to copy; the application's pods are not touched"},
 		row{step.EnsureStagePods(r, step.IdleClaims), "mounts the claims that no running pod mounts in stage pods"},
 		row{step.StagePodsCreated(r, step.IdleClaims), "waits until the stage pods run"},
@@ -123,9 +155,17 @@ func staging(r step.Run, h hooks, leftovers bool) []row {
 		row{step.EnsureLiveBackup(r), "asks the source's Velero for a backup of the volumes; the application goes on"},
 		row{step.StageBackupCreated(r, nil), "waits for that backup and proves every volume captured"},
 	)...)
-	return append(rows,
+	rows = append(rows,
 		row{step.TurnGiven(h.turn), "lets the next run of mig have its turn with Velero"},
 		row{step.EnsureStageBackupReplicated(r), "makes that backup known on the destination"},
+	)
+	if r.Plan.WithMover() {
+		rows = append(rows,
+			row{step.EnsureLiveRestore(r), "has mig-mover bring the destination's volumes up to date"},
+			row{step.LiveRestoreCreated(r), "waits for that and proves every volume restored"},
+		)
+	}
+	return append(rows,
 		row{step.EnsureStagePodsDeleted(r), "removes the stage pods"},
 		row{step.ClaimsUnmarked(r), "takes the labels from the claims again"},
 		row{step.HelpersDeleted(r), "removes the run's helpers"},
@@ -175,14 +215,20 @@ func (s told) Act(ctx context.Context) error {
 // takes as long as there is data; a person is told where it stalls.
 func limits(p plan.Valid) func(step string) pipeline.Limits {
 	own := map[string]pipeline.Limits{
-		"StageBackupCreated":  {Stall: 5 * time.Minute, Total: 48 * time.Hour},
-		"StageRestoreCreated": {Stall: 5 * time.Minute, Total: 48 * time.Hour},
-		step.StepTurnTaken:    {Stall: 5 * time.Minute, Total: 48 * time.Hour}, // as long as another's copying
-		"VolumesVerified":     {Stall: 10 * time.Minute, Total: 48 * time.Hour},
-		"VeleroQueuesFree":    {Stall: 5 * time.Minute, Total: 4 * time.Hour},
-		"StagePodsCreated":    {Stall: time.Minute, Total: 10 * time.Minute},
-		"EnsureQuiesced":      {Stall: time.Minute, Total: 15 * time.Minute},
-		"WorkloadsReady":      {Stall: time.Minute, Total: 15 * time.Minute},
+		"StageBackupCreated":      {Stall: 5 * time.Minute, Total: 48 * time.Hour},
+		"StageRestoreCreated":     {Stall: 5 * time.Minute, Total: 48 * time.Hour},
+		step.StepTurnTaken:        {Stall: 5 * time.Minute, Total: 48 * time.Hour}, // as long as another's copying
+		"EnsureDestinationClaims": {Stall: time.Minute, Total: 15 * time.Minute},
+		"StagedClaimsRemoved":     {Stall: time.Minute, Total: 15 * time.Minute},
+		"MoverReady":              {Stall: time.Minute, Total: 15 * time.Minute}, // an image may be pulled
+
+		step.StepDestinationVolumesMounted: {Stall: time.Minute, Total: 10 * time.Minute},
+
+		"VolumesVerified":  {Stall: 10 * time.Minute, Total: 48 * time.Hour},
+		"VeleroQueuesFree": {Stall: 5 * time.Minute, Total: 4 * time.Hour},
+		"StagePodsCreated": {Stall: time.Minute, Total: 10 * time.Minute},
+		"EnsureQuiesced":   {Stall: time.Minute, Total: 15 * time.Minute},
+		"WorkloadsReady":   {Stall: time.Minute, Total: 15 * time.Minute},
 	}
 	for name, text := range p.Plan().Spec.Limits.Timeouts {
 		if d, err := time.ParseDuration(text); err == nil { // validated with the plan

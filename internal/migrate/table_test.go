@@ -35,6 +35,19 @@ func runOf(t *testing.T, volumes ...plan.Volume) step.Run {
 	}
 }
 
+// byVelero is the same run with volumes that Velero restores.
+func byVelero(t *testing.T, r step.Run) step.Run {
+	t.Helper()
+	p := r.Plan.Plan()
+	p.Spec.Mover = plan.MoverVelero
+	v, problems := p.Validate()
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	r.Plan = v
+	return r
+}
+
 func namesOf(rows []row) []string {
 	var out []string
 	for _, r := range rows {
@@ -47,6 +60,8 @@ func TestTheOrderThatKeepsDataSafe(t *testing.T) {
 	names := namesOf(cutover(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy, Verify: true}), hooks{}, false))
 	for _, pair := range [][2]string{
 		{"StageRestoreCreated", "VolumesVerified"}, {"VolumesVerified", "EnsureStagePodsDeleted"}, // the volumes are compared while they are mounted
+		{"EnsureDestinationClaims", "DestinationVolumesMounted"}, {"DestinationVolumesMounted", "MoverReady"},
+		{"MoverReady", "QuiesceApplications"},                                    // who restores is settled, and its image pulled, while the application runs
 		{"Prepare", "EnsureInitialBackup"},                                       // nothing is asked for before the plan is checked
 		{"TurnTaken", "EnsureInitialBackup"},                                     // no other run's work comes between
 		{"FinalRestoreCreated", "TurnGiven"},                                     // until Velero has nothing more to do for this one
@@ -78,12 +93,16 @@ func TestAPlanWithoutVolumesToCopyMakesNoStagePods(t *testing.T) {
 	}
 }
 
-func TestAStageStopsNothingAndRestoresNothing(t *testing.T) {
-	names := namesOf(staging(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy}), hooks{}, false))
-	for _, never := range []string{"QuiesceApplications", "EnsureStageRestore", "EnsureFinalRestore", "EnsureInitialBackup"} {
+func TestAStageStopsNothingAndWithVeleroAloneRestoresNothing(t *testing.T) {
+	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy})
+	names := namesOf(staging(r, hooks{}, false))
+	for _, never := range []string{"QuiesceApplications", "EnsureFinalRestore", "EnsureInitialBackup"} {
 		if slices.Contains(names, never) {
 			t.Errorf("a stage takes step %s", never)
 		}
+	}
+	if anew := namesOf(staging(byVelero(t, r), hooks{}, false)); slices.Contains(anew, "EnsureStageRestore") || slices.Contains(anew, "StagedClaimsRemoved") {
+		t.Errorf("a stage with Velero alone takes %q", anew)
 	}
 	for _, pair := range [][2]string{
 		{"AnnotateResources", "EnsureStageBackup"},
@@ -91,6 +110,9 @@ func TestAStageStopsNothingAndRestoresNothing(t *testing.T) {
 		{"StageBackupCreated", "EnsureStagePodsDeleted"},
 		{"TurnTaken", "EnsureStageBackup"},
 		{"StageBackupCreated", "TurnGiven"},
+		{"MoverReady", "EnsureStageBackup"},
+		{"StageBackupCreated", "EnsureStageRestore"},
+		{"StageRestoreCreated", "EnsureStagePodsDeleted"},
 	} {
 		first, second := slices.Index(names, pair[0]), slices.Index(names, pair[1])
 		if first < 0 || second < 0 || first >= second {

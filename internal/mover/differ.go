@@ -62,15 +62,23 @@ func Name(v Verdict, src, dst io.Reader) (string, error) {
 	for _, n := range report.Counts {
 		all += n
 	}
+	return named(report.Differences, all), nil
+}
+
+// named names the first of so many differences.
+func named(first []manifest.Difference, all int64) string {
 	lines := make([]string, 0, told)
-	for _, d := range report.Differences {
+	for _, d := range first[:min(told, len(first))] {
 		lines = append(lines, progress.Cut(line(d), lineBytes))
 	}
 	text := strings.Join(lines, "; ")
-	if more := all - int64(len(lines)); more > 0 {
+	switch more := all - int64(len(lines)); {
+	case len(lines) == 0:
+		return fmt.Sprintf("%d entries", all)
+	case more > 0:
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return text, nil
+	return text
 }
 
 func line(d manifest.Difference) string {
@@ -81,6 +89,8 @@ func line(d manifest.Difference) string {
 		return fmt.Sprintf("%q is there and not on the source (%s)", string(d.Path), d.Have)
 	case manifest.OtherContent:
 		return fmt.Sprintf("%q has another content", string(d.Path))
+	case "not-in-snapshot":
+		return fmt.Sprintf("%q", string(d.Path))
 	case manifest.OtherXattr:
 		return fmt.Sprintf("%q has not its attribute %s", string(d.Path), d.Want)
 	default:

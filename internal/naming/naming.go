@@ -34,6 +34,9 @@ const CreatedBy = "mig"
 // Annotations of mig's own.
 const (
 	AnnClaim        = Prefix + "claim"         // on a pod of mig's: the claim that it is there for, namespace/name on the source
+	AnnAttempt      = Prefix + "attempt"       // on a pod of mig's that was made again: the how manieth it is
+	AnnAuthority    = Prefix + "authority"     // on a pod of mig's: certificates that the object store is known by
+	AnnFilledBy     = Prefix + "filled-by"     // on a claim of the destination: the run whose mig-mover last wrote into its volume
 	AnnPlanName     = Prefix + "plan-name"     // names may be longer than a label
 	AnnMigratedTo   = Prefix + "migrated-to"   // left for audit on the source's namespaces and claims
 	AnnMigratedFrom = Prefix + "migrated-from" // left for audit on the destination's
@@ -180,6 +183,16 @@ func StagePod(namespace, claim string) string {
 // VerifyPod is the name of the pod that reads a claim's volume, on either side.
 func (o Owner) VerifyPod(claim string) string {
 	return "mig-verify-" + o.RunUID + "-" + strings.ToLower(hash(claim)[:10])
+}
+
+// RestorePod is the name of the pod that restores a claim's volume.
+func (o Owner) RestorePod(claim string) string {
+	return "mig-restore-" + o.RunUID + "-" + strings.ToLower(hash(claim)[:10])
+}
+
+// ProbePod is the name of the pod that sees whether an image runs on a node.
+func (o Owner) ProbePod(node string) string {
+	return "mig-probe-" + o.RunUID + "-" + strings.ToLower(hash(node)[:10])
 }
 
 // NewRunUID makes a run's uid of its start: ten characters of a-z and 2-7,

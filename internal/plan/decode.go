@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -430,6 +431,8 @@ func (d *decoder) scalar(path string, n ast.Node, into reflect.Value) {
 	}
 	text, isText := scalarText(n)
 	switch {
+	case into.Kind() == reflect.Int:
+		d.number(path, n, into)
 	case into.Kind() == reflect.String && isText:
 		into.SetString(text)
 	case into.Kind() == reflect.Bool:
@@ -439,6 +442,17 @@ func (d *decoder) scalar(path string, n ast.Node, into reflect.Value) {
 	default:
 		d.problem(path, d.position(n), "want a text, got %s", describe(n))
 	}
+}
+
+// number takes what both YAML and a person read as the same whole number.
+func (d *decoder) number(path string, n ast.Node, into reflect.Value) {
+	if i, ok := n.(*ast.IntegerNode); ok {
+		if v, err := strconv.Atoi(i.Token.Value); err == nil {
+			into.SetInt(int64(v))
+			return
+		}
+	}
+	d.problem(path, d.position(n), "want a whole number, got %s", describe(n))
 }
 
 func scalarText(n ast.Node) (string, bool) {

@@ -88,12 +88,12 @@ func (Spec) docs() map[string]Doc {
 		"images":        {Brief: "from where the workloads pull their images on the destination", Instead: "push the images to the registry that the workloads name"},
 		"nodeSelectors": {Brief: "node selectors of the workloads on the destination", Instead: "label the destination's nodes like the source's"},
 		"mover": {
-			Brief: "who moves the data of the volumes", Values: []string{MoverAuto, MoverVelero}, Unbuilt: []string{"mig"}, Default: MoverAuto,
-			More: "velero: Velero's node-agent, through the object store. auto: whatever suits; today that is Velero.",
+			Brief: "who restores the data of the volumes", Values: []string{MoverAuto, MoverMig, MoverVelero}, Default: MoverAuto,
+			More: "velero: Velero's node-agent, as a whole and into fresh claims. mig: mig-mover, in place: what a stage has brought is brought up to date, and the cutover restores only what has changed since. auto: mig-mover where helperImage is set and can be used, else Velero. Velero's node-agent makes the copy in the object store in any case.",
 		},
 		"helperImage": {
 			Brief: "the image of mig-mover, which reads volumes next to them", Form: FormImage,
-			More: "Needed where a volume says verify: true. The pods that only mount a volume run the image of Velero itself.",
+			More: "Needed for mover: mig, and where a volume says verify: true. The pods that only mount a volume run the image of Velero itself.",
 		},
 		"quiesce": {Brief: "the application is stopped for the last copy", Comment: true, Shown: true},
 		"accept": {
@@ -197,6 +197,7 @@ const CopyFilesystem = "filesystem"
 // The movers of data.
 const (
 	MoverAuto   = "auto"
+	MoverMig    = "mig"
 	MoverVelero = "velero"
 )
 
@@ -385,7 +386,10 @@ func (LimitsSpec) docs() map[string]Doc {
 		"maxDowntime": {
 			Brief: "the source comes up again when it was down for so long and nothing runs on the destination yet", Comment: true, Form: FormDuration,
 		},
-		"parallelism": {Brief: "how many volumes are copied at once", Instead: "Velero's node-agent configuration decides"},
+		"parallelism": {
+			Brief: "how many volumes mig-mover restores at once", Default: "4",
+			More: "How many Velero copies at once is for its node-agent's configuration to say.",
+		},
 	}
 }
 
@@ -393,11 +397,11 @@ func (LimitsSpec) docs() map[string]Doc {
 // of the tables keeps them equal.
 func StepNames() []string {
 	return []string{
-		"AnnotateResources", "BackupsPurged", "DestinationCleaned", "DestinationGone", "EnsureAnnotationsDeleted", "EnsureClaimsUnmarked",
-		"EnsureFinalRestore", "EnsureInitialBackup", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated", "EnsureQuiesced",
+		"AnnotateResources", "BackupsPurged", "DestinationCleaned", "DestinationGone", "DestinationVolumesMounted", "EnsureAnnotationsDeleted",
+		"EnsureClaimsUnmarked", "EnsureDestinationClaims", "EnsureFinalRestore", "EnsureInitialBackup", "EnsureInitialBackupCurrent", "EnsureInitialBackupReplicated", "EnsureQuiesced",
 		"EnsureStageBackup", "EnsureStageBackupReplicated", "EnsureStagePods", "EnsureStagePodsDeleted", "EnsureStageRestore",
-		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "Prepare", "QuiesceApplications", "RestoresDeleted",
-		"StageBackupCreated", "StageMarksRemoved", "StagePodsCreated", "StagePodsDeleted", "StageRestoreCreated", "StorageEnsured",
+		"EnsureUnquiesced", "FinalRestoreCreated", "InitialBackupCreated", "MoverReady", "Prepare", "QuiesceApplications", "RestoresDeleted",
+		"StageBackupCreated", "StageMarksRemoved", "StagePodsCreated", "StagePodsDeleted", "StageRestoreCreated", "StagedClaimsRemoved", "StorageEnsured",
 		"TurnGiven", "TurnTaken", "UnquiesceApplications", "VeleroQueuesFree", "VeleroWorkStopped", "VolumesVerified", "WorkloadsReady",
 	}
 }

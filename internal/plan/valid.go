@@ -24,6 +24,19 @@ func (v Valid) Verified() []Volume {
 	return slices.DeleteFunc(v.Copied(), func(v Volume) bool { return !v.Verify })
 }
 
+// WithMover says whether mig-mover is to restore the volumes, in place and only
+// what has changed; else Velero does, anew and into fresh claims.
+func (v Valid) WithMover() bool {
+	return v.plan.Spec.HelperImage != "" && v.plan.Spec.Mover != MoverVelero && len(v.Copied()) > 0
+}
+
+// NeedsMover says whether nothing else will do: the plan names mig-mover, or has
+// volumes that it is to compare.
+func (v Valid) NeedsMover() bool { return v.plan.Spec.Mover == MoverMig || len(v.Verified()) > 0 }
+
+// Parallelism is how many volumes are restored at once.
+func (v Valid) Parallelism() int { return v.plan.Spec.Limits.Parallelism }
+
 // Name of the plan.
 func (v Valid) Name() string { return v.plan.Metadata.Name }
 

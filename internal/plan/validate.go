@@ -290,6 +290,9 @@ func (c *checker) accept() {
 func (c *checker) limits() {
 	limits := c.plan.Spec.Limits
 	c.optional("spec.limits.maxDowntime", limits.MaxDowntime, FormDuration)
+	if limits.Parallelism < 0 {
+		c.problem("spec.limits.parallelism", "%d: want a number above 0", limits.Parallelism)
+	}
 	for _, step := range sortedKeys(limits.Timeouts) {
 		field := fmt.Sprintf("spec.limits.timeouts[%s]", step)
 		c.want(field, limits.Timeouts[step], FormDuration)
@@ -307,10 +310,12 @@ func (c *checker) mover() {
 	c.optional("spec.helperImage", c.plan.Spec.HelperImage, FormImage)
 	switch mover := c.plan.Spec.Mover; mover {
 	case "", MoverAuto, MoverVelero:
-	case "mig":
-		c.problem("spec.mover", "%s is not built yet; use %s", mover, MoverVelero)
+	case MoverMig:
+		if c.plan.Spec.HelperImage == "" {
+			c.problem("spec.mover", "%s needs spec.helperImage, the image of mig-mover", mover)
+		}
 	default:
-		c.problem("spec.mover", "%q: want %s or %s", short(mover), MoverAuto, MoverVelero)
+		c.problem("spec.mover", "%q: want %s, %s or %s", short(mover), MoverAuto, MoverMig, MoverVelero)
 	}
 }
 

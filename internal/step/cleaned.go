@@ -25,6 +25,12 @@ const StepDestinationCleaned = "DestinationCleaned"
 // and the data of moved volumes stay.
 func DestinationCleaned(r Run) pipeline.Step { return &destinationCleaned{newLook(r)} }
 
+// DestinationCleanedButForStaged leaves the volumes that mig-mover has filled:
+// what is in them need not be copied again by the next run.
+func DestinationCleanedButForStaged(r Run) pipeline.Step {
+	return &destinationCleaned{newLook(r).butForStaged()}
+}
+
 type destinationCleaned struct{ look }
 
 func (s *destinationCleaned) Name() string { return StepDestinationCleaned }
@@ -76,6 +82,11 @@ func (s *look) Act(ctx context.Context) error {
 // what holds it. A finalizer is never taken away: whoever put it there has
 // something to clean up.
 func DestinationGone(r Run) pipeline.Step { return &destinationGone{look: newLook(r)} }
+
+// DestinationGoneButForStaged does not wait for the volumes that stay.
+func DestinationGoneButForStaged(r Run) pipeline.Step {
+	return &destinationGone{look: newLook(r).butForStaged()}
+}
 
 type destinationGone struct{ look }
 

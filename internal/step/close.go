@@ -17,10 +17,10 @@ import (
 )
 
 // CloseSteps remove what the plan's runs left in the clusters and in the object
-// store. What was migrated, the marks that say from where, and the records of
+// store, volumes among it that were staged and never used. What was migrated, the marks that say from where, and the records of
 // the runs stay. No run can begin afterwards from what is left.
 func CloseSteps(r Run) []pipeline.Step {
-	return append(StageAbandoned(r), RestoresDeleted(r), BackupsPurged(r))
+	return append(StageAbandoned(r), StagedClaimsRemoved(r), RestoresDeleted(r), BackupsPurged(r))
 }
 
 // BackupsPurged has the source's Velero delete the plan's backups with their

@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mig-cli/mig/internal/cluster"
+	"github.com/mig-cli/mig/internal/mover"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
 	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/quiesce"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
@@ -41,13 +43,17 @@ func RecoverySteps(r Run) []pipeline.Step {
 // LeftoversRemoved takes back what earlier runs of the plan left on either
 // cluster, so that the next can begin. What they copied stays.
 func LeftoversRemoved(r Run) []pipeline.Step {
-	return []pipeline.Step{VeleroWorkStopped(r), StagePodsDeleted(r), StageMarksRemoved(r), DestinationCleaned(r), DestinationGone(r), RestoresDeleted(r)}
+	cleaned, gone := DestinationCleaned(r), DestinationGone(r)
+	if r.Plan.WithMover() {
+		cleaned, gone = DestinationCleanedButForStaged(r), DestinationGoneButForStaged(r)
+	}
+	return []pipeline.Step{VeleroWorkStopped(r), StagePodsDeleted(r), StageMarksRemoved(r), cleaned, gone, RestoresDeleted(r)}
 }
 
 // StageAbandoned leaves nothing of a stage that did not come to its end but
 // what it has copied.
 func StageAbandoned(r Run) []pipeline.Step {
-	return []pipeline.Step{VeleroWorkStopped(r), StagePodsDeleted(r), StageMarksRemoved(r), HelpersDeleted(r)}
+	return []pipeline.Step{VeleroWorkStopped(r), helpersOf{r, true}, StageMarksRemoved(r), HelpersDeleted(r)}
 }
 
 // stopGrace is how long Velero gets to end what was cancelled. What has not
@@ -56,7 +62,7 @@ const stopGrace = 5 * time.Minute
 
 // VeleroWorkStopped ends what Velero still does for the plan's runs. Backups
 // and restores cannot be cancelled, their volumes can; one that Velero has not
-// begun is deleted.
+// begun is deleted. What mig-mover does for them is ended with it.
 func VeleroWorkStopped(r Run) pipeline.Step { return &veleroWorkStopped{r: r} }
 
 type veleroWorkStopped struct {
@@ -83,7 +89,7 @@ func (s *veleroWorkStopped) Act(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, o := range w.unbegun {
+	for _, o := range append(w.unbegun, w.movers...) {
 		errs = append(errs, client.IgnoreNotFound(o.on.Delete(ctx, o.object)))
 	}
 	for _, o := range w.cancellable {
@@ -97,6 +103,7 @@ func (s *veleroWorkStopped) Act(ctx context.Context) error {
 type work struct {
 	unbegun     []placed // Backups and Restores that Velero has not taken up
 	cancellable []placed // volumes under way that nobody has cancelled yet
+	movers      []placed // pods that write into volumes
 	running     []string // all that has not ended, for a person
 }
 
@@ -113,7 +120,28 @@ func (r Run) veleroWork(ctx context.Context) (work, error) {
 			return w, err
 		}
 	}
-	return w, nil
+	return w, w.restoring(ctx, r.Destination, r.Owner)
+}
+
+// restoring are the pods in which mig-mover writes into the destination's
+// volumes: they end before the volumes are taken from under them.
+func (w *work) restoring(ctx context.Context, c cluster.Destination, o naming.Owner) error {
+	var list corev1.PodList
+	of := client.MatchingLabels{naming.LabelCreatedBy: naming.CreatedBy, naming.LabelPlan: o.PlanUID, naming.LabelStep: mover.StepRestore}
+	if err := c.List(ctx, &list, client.InNamespace(c.VeleroNamespace), of); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if quiesce.Finished(p) {
+			continue
+		}
+		if p.DeletionTimestamp == nil {
+			w.movers = append(w.movers, placed{c, p})
+		}
+		w.running = append(w.running, fmt.Sprintf("mig-mover's restore of %s (pod %s/%s)", naming.ClaimOf(p), p.Namespace, p.Name))
+	}
+	return nil
 }
 
 func (w *work) backups(ctx context.Context, c *cluster.Cluster, side progress.Side, o naming.Owner) error {
@@ -191,7 +219,7 @@ func decideVeleroWork(w work, graceOver bool) pipeline.Decision {
 	switch {
 	case len(w.running) == 0:
 		return say(pipeline.Done, "Velero does nothing for this plan")
-	case len(w.unbegun) > 0 || len(w.cancellable) > 0:
+	case len(w.unbegun) > 0 || len(w.cancellable) > 0 || len(w.movers) > 0:
 		return say(pipeline.Act, "stopping "+few(w.running))
 	case graceOver:
 		d := say(pipeline.Done, "what Velero does not end is left to itself")
@@ -207,29 +235,52 @@ func decideVeleroWork(w work, graceOver bool) pipeline.Decision {
 // StagePodsDeleted removes the stage pods of all the plan's runs from the
 // source and waits until they are gone: only then can the application mount
 // volumes that allow one pod.
-func StagePodsDeleted(r Run) pipeline.Step { return sourceStagePods{r} }
+func StagePodsDeleted(r Run) pipeline.Step { return helpersOf{r, false} }
 
-type sourceStagePods struct{ r Run }
+// helpersOf are the pods that all the plan's runs have made for themselves: on
+// the source, which is all that matters to the application, or on both sides.
+type helpersOf struct {
+	r    Run
+	both bool
+}
 
-func (s sourceStagePods) Name() string { return "StagePodsDeleted" }
+func (s helpersOf) Name() string { return "StagePodsDeleted" }
 
-func (s sourceStagePods) Next(ctx context.Context) (pipeline.Decision, error) {
-	pods, err := s.pods(ctx)
+func (s helpersOf) Next(ctx context.Context) (pipeline.Decision, error) {
+	placed, err := s.pods(ctx)
+	pods := make([]corev1.Pod, 0, len(placed))
+	for _, p := range placed {
+		pods = append(pods, *p.object.(*corev1.Pod)) //nolint:forcetypeassert // pods put them there
+	}
 	d := decideStagePodsDeleted(pods)
 	d.Note = progress.Remark{Why: s.Name(), Say: d.Note.Text()}
 	return d, err
 }
 
-func (s sourceStagePods) Act(ctx context.Context) error {
+func (s helpersOf) Act(ctx context.Context) error {
 	pods, err := s.pods(ctx)
-	for i := range pods {
-		err = errors.Join(err, client.IgnoreNotFound(s.r.Source.Delete(ctx, &pods[i])))
+	for _, p := range pods {
+		err = errors.Join(err, client.IgnoreNotFound(p.on.Delete(ctx, p.object)))
 	}
 	return err
 }
 
-func (s sourceStagePods) pods(ctx context.Context) ([]corev1.Pod, error) {
-	return helperPods(ctx, s.r.Source, s.r.Owner.OfPlan())
+func (s helpersOf) pods(ctx context.Context) ([]placed, error) {
+	sides := []client.Client{s.r.Source}
+	if s.both {
+		sides = append(sides, s.r.Destination)
+	}
+	var out []placed
+	for _, c := range sides {
+		pods, err := helperPods(ctx, c, s.r.Owner.OfPlan())
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			out = append(out, placed{c, &pods[i]})
+		}
+	}
+	return out, nil
 }
 
 // RestoresDeleted removes what the plan's runs gave to Velero, but for the

@@ -283,7 +283,7 @@ func (s stagePodsDeleted) pods(ctx context.Context) ([]corev1.Pod, error) {
 // helperPods are the pods that runs have made for themselves: those that mount
 // volumes, and those that read them.
 func helperPods(ctx context.Context, c client.Client, of labels.Selector) ([]corev1.Pod, error) {
-	made, err := labels.NewRequirement(naming.LabelStep, selection.In, []string{mover.StepVerify, velero.StepStagePods})
+	made, err := labels.NewRequirement(naming.LabelStep, selection.In, append(mover.Steps(), velero.StepStagePods))
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/progress"
+	"github.com/mig-cli/mig/internal/velero"
 )
 
 // item is an object of the destination, without its content.
@@ -54,6 +55,7 @@ type survey struct {
 	ours    []item            // made by the plan's runs: to be deleted
 	below   []item            // not labelled, but owned by what is ours: goes with it
 	foreign map[string][]item // by namespace: made by others
+	kept    map[string]bool   // namespaces with volumes that are to stay
 	made    []corev1.Namespace
 	stays   []staysItem
 	volumes []corev1.PersistentVolume // of claims that are gone, to be deleted by their provisioner
@@ -63,14 +65,21 @@ type survey struct {
 
 // look takes surveys of the destination.
 type look struct {
-	r       Run
-	catalog catalog
+	r          Run
+	catalog    catalog
+	keepStaged bool
+	since      time.Time // of the first claim that the plan's runs made themselves, as far as it was seen
 }
 
 func newLook(r Run) look { return look{r: r, catalog: catalog{of: r.Destination.Cluster}} }
 
+func (s look) butForStaged() look {
+	s.keepStaged = true
+	return s
+}
+
 func (s *look) survey(ctx context.Context) (survey, error) {
-	v := survey{foreign: map[string][]item{}, claims: map[types.UID]bool{}}
+	v := survey{foreign: map[string][]item{}, kept: map[string]bool{}, claims: map[types.UID]bool{}}
 	if err := s.catalog.read(); err != nil {
 		return v, err
 	}
@@ -86,6 +95,14 @@ func (s *look) survey(ctx context.Context) (survey, error) {
 	}
 	if err := s.clusterScoped(ctx, &v, mine); err != nil {
 		return v, err
+	}
+	for _, it := range v.ours {
+		if made := it.meta.CreationTimestamp.Time; velero.IsStaged(it.meta, s.r.Owner.PlanUID) && (s.since.IsZero() || made.Before(s.since)) {
+			s.since = made
+		}
+	}
+	if !s.since.IsZero() && (since.IsZero() || s.since.Before(since)) {
+		since = s.since
 	}
 	return v, s.persistentVolumes(ctx, &v, since)
 }
@@ -185,6 +202,8 @@ func (s *look) sort(v *survey, namespace string, all []item, restores map[string
 		}
 		switch {
 		case byUID[it.meta.UID].kind != it.kind: // the same object under two groups
+		case s.keepStaged && it.kind.Kind == "PersistentVolumeClaim" && velero.IsStaged(it.meta, s.r.Owner.PlanUID):
+			v.kept[namespace] = true
 		case s.isOurs(it.meta, restores) && !isPermanent(it):
 			v.ours = append(v.ours, it)
 		case isPermanent(it) || isNoise(it):

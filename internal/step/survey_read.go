@@ -36,7 +36,7 @@ func (v survey) toDelete() []item {
 
 // empty says whether a namespace holds nothing of others, as far as was looked.
 func (v survey) empty(namespace string) bool {
-	return len(v.foreign[namespace]) == 0 && len(v.unread) == 0
+	return len(v.foreign[namespace]) == 0 && len(v.unread) == 0 && !v.kept[namespace]
 }
 
 // pods are those of ours that have not ended.
@@ -106,7 +106,7 @@ func (v survey) staying() []progress.Note {
 		out = append(out, progress.Remark{Why: "LeftInPlace", Say: s.String() + " stays on the destination: " + s.why, On: s.ref()})
 	}
 	for _, ns := range v.made {
-		if ns.DeletionTimestamp == nil && !v.empty(ns.Name) {
+		if ns.DeletionTimestamp == nil && !v.empty(ns.Name) && !v.kept[ns.Name] {
 			out = append(out, progress.Remark{
 				Why: "LeftInPlace", Say: "namespace " + ns.Name + " stays on the destination: " + v.occupants(ns.Name),
 				On: progress.Ref{Side: progress.OnDestination, APIVersion: "v1", Kind: "Namespace", Name: ns.Name, UID: string(ns.UID)},

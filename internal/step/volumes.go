@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -14,7 +15,8 @@ import (
 type volumeBegun struct {
 	Why  string
 	On   progress.Ref
-	Node string // of the node-agent that does it
+	Who  string // does it; empty: Velero
+	Node string // where it is done
 }
 
 func (n volumeBegun) Reason() string          { return n.Why }
@@ -22,7 +24,7 @@ func (n volumeBegun) Regarding() progress.Ref { return n.On }
 
 // Text holds no bytes: they grow, and it is told once.
 func (n volumeBegun) Text() string {
-	s := fmt.Sprintf("%s/%s: Velero has begun", n.On.Namespace, n.On.Name)
+	s := fmt.Sprintf("%s/%s: %s has begun", n.On.Namespace, n.On.Name, cmp.Or(n.Who, "Velero"))
 	if n.Node != "" {
 		s += " on node " + n.Node
 	}

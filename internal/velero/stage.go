@@ -21,6 +21,11 @@ type NodeAgent struct {
 	// For what reads volumes as node-agent itself does.
 	HostPods        string // the kubelet's directory of pods on a node; empty: node-agent does not see it
 	SecurityContext *corev1.SecurityContext
+	// For what reads the object store as node-agent itself does.
+	ServiceAccount string
+	Keys           *corev1.SecretKeySelector // of locations that name none; nil: no Secret
+	Proxies        []corev1.EnvVar
+	PullSecrets    []corev1.LocalObjectReference
 }
 
 // stageContainer is the one container of a stage pod.
@@ -73,6 +78,15 @@ func StagePod(o naming.Owner, v plan.Volume, name string, agent NodeAgent) *core
 			}}},
 		},
 	}
+}
+
+// MountPod mounts a copied claim on the destination, so that a volume is made
+// for it and mig-mover can write into it from Velero's namespace. Like StagePod
+// it reads and changes nothing itself.
+func MountPod(o naming.Owner, p plan.Valid, v plan.Volume, agent NodeAgent) *corev1.Pod {
+	pod := StagePod(o, v, naming.StagePod(v.Namespace(), v.Name()), agent)
+	pod.Namespace = p.DestinationNamespace(v.Namespace())
+	return pod
 }
 
 // stageResources are small and set on both sides, so that a quota which asks

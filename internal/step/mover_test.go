@@ -1,0 +1,151 @@
+package step
+
+import (
+	"strings"
+	"testing"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mig-cli/mig/internal/naming"
+	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/velero"
+)
+
+func probe(node string, status corev1.ContainerState) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "probe"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Image: "registry.test/mover:1"}}}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: status}}
+	if status.Terminated != nil {
+		p.Status.Phase = corev1.PodSucceeded
+		if status.Terminated.ExitCode != 0 {
+			p.Status.Phase = corev1.PodFailed
+		}
+	}
+	return p
+}
+
+func waitsFor(reason string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "as the kubelet says"}}
+}
+
+func endedWith(code int32, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}
+}
+
+func TestWhoRestoresIsSettledBeforeAnythingStops(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	leaving := claim.DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{}
+	one := []*corev1.PersistentVolumeClaim{claim}
+	refused := []corev1.Pod{probe("n1", waitsFor("ImagePullBackOff"))}
+	for name, c := range map[string]struct {
+		st      moverState
+		verdict pipeline.Verdict
+		says    string
+		warns   bool
+	}{
+		"nothing was made for it":     {moverState{}, pipeline.Done, "Velero restores", false},
+		"nobody has looked":           {moverState{claims: one, unprobed: []string{"n1"}}, pipeline.Act, "n1", false},
+		"it is being pulled":          {moverState{claims: one, probes: []corev1.Pod{probe("n1", waitsFor("ContainerCreating"))}}, pipeline.Wait, "velero/probe", false},
+		"the first pull failed":       {moverState{claims: one, probes: []corev1.Pod{probe("n1", waitsFor("ErrImagePull"))}}, pipeline.Wait, "ErrImagePull", false},
+		"it runs":                     {moverState{claims: one, probes: []corev1.Pod{probe("n1", endedWith(0, ""))}}, pipeline.Done, "on 1 node", false},
+		"it cannot be pulled":         {moverState{claims: one, probes: refused}, pipeline.Act, "Velero is to restore", true},
+		"the plan leaves no choice":   {moverState{claims: one, probes: refused, required: true}, pipeline.Failed, "registry.test/mover:1 on node n1: ImagePullBackOff: as the kubelet says", false},
+		"a stage has filled some":     {moverState{claims: one, probes: refused, filled: true}, pipeline.Failed, "spec.mover: velero", false},
+		"it is not of this processor": {moverState{claims: one, probes: []corev1.Pod{probe("n1", endedWith(1, "exec format error"))}, required: true}, pipeline.Failed, "exec format error", false},
+		"it does not read the store":  {moverState{claims: one, unread: "it is of provider gcp"}, pipeline.Act, "Velero is to restore", true},
+		"the claims are going":        {moverState{claims: []*corev1.PersistentVolumeClaim{leaving}}, pipeline.Wait, "to be gone", false},
+		"one of the claims is going":  {moverState{claims: []*corev1.PersistentVolumeClaim{leaving, claim}}, pipeline.Act, "removing", false},
+	} {
+		d := decideMover(c.st)
+		if d.Verdict != c.verdict || !strings.Contains(d.Note.Text(), c.says) || (len(d.Warnings) > 0) != c.warns {
+			t.Errorf("%s: %v, %q, %d warnings", name, d.Verdict, d.Note.Text(), len(d.Warnings))
+		}
+	}
+}
+
+const restoredSummary = `{"type":"summary","bytes":100,"bytesWritten":7,"filesWritten":1,"filesKept":2`
+
+func fillingOf(claim string, attempts int, status *corev1.ContainerState) filling {
+	f := filling{Capture: velero.Capture{Claim: claim, Backup: &velerov1.PodVolumeBackup{}}, attempts: attempts}
+	if status != nil {
+		p := probe("n1", *status)
+		f.pod = &p
+	}
+	return f
+}
+
+func TestVolumesAreFilledSoManyAtOnceAndWhatWasCutOffBeginsAgain(t *testing.T) {
+	ok, lossy := endedWith(0, restoredSummary+`}`), endedWith(3, restoredSummary+`,"disagreements":2,"first":[{"path":"pipe","kind":"not-in-snapshot"}]}`)
+	killed, running, mute := endedWith(137, `{"type":"progress"}`), corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, endedWith(0, "")
+	for name, c := range map[string]struct {
+		fillings []filling
+		verdict  pipeline.Verdict
+		says     string
+		begins   int
+		leftOut  bool
+	}{
+		"none has begun":             {[]filling{fillingOf("a/1", 0, nil), fillingOf("a/2", 0, nil), fillingOf("a/3", 0, nil)}, pipeline.Act, "next volumes", 2, false},
+		"as many as may be":          {[]filling{fillingOf("a/1", 1, &running), fillingOf("a/2", 1, &running), fillingOf("a/3", 0, nil)}, pipeline.Wait, "a/1, a/2", 0, false},
+		"one is through":             {[]filling{fillingOf("a/1", 1, &ok), fillingOf("a/2", 1, &running), fillingOf("a/3", 0, nil)}, pipeline.Act, "next volumes", 1, false},
+		"all are through":            {[]filling{fillingOf("a/1", 1, &ok), fillingOf("a/2", 1, &ok)}, pipeline.Done, "2 volumes, 200 B, 14 B of it written now", 0, false},
+		"one was killed":             {[]filling{fillingOf("a/1", 1, &killed), fillingOf("a/2", 1, &ok)}, pipeline.Act, "a/1: mig-mover ended with code 137", 1, false},
+		"one is killed every time":   {[]filling{fillingOf("a/1", fillAttempts, &killed), fillingOf("a/2", 1, &running)}, pipeline.Failed, "volume of a/1: mig-mover ended with code 137: , 4 times", 1, false},
+		"one ended without a word":   {[]filling{fillingOf("a/1", fillAttempts, &mute)}, pipeline.Failed, "no summary", 0, false},
+		"a backup lacks what a file": {[]filling{fillingOf("a/1", 1, &lossy)}, pipeline.Done, "1 volume", 0, true},
+	} {
+		d := decideFilling(c.fillings, 2)
+		if d.Verdict != c.verdict || !strings.Contains(d.Note.Text(), c.says) {
+			t.Errorf("%s: %v, %q", name, d.Verdict, d.Note.Text())
+		}
+		if n := len(toBegin(c.fillings, 2)); n != c.begins && d.Verdict != pipeline.Failed {
+			t.Errorf("%s: begins %d", name, n)
+		}
+		leftOut := false
+		for _, w := range d.Warnings {
+			leftOut = leftOut || w.Reason() == ReasonLeftOut && strings.Contains(w.Text(), `"pipe"; and 1 more`)
+		}
+		if leftOut != c.leftOut {
+			t.Errorf("%s: left out is told: %v", name, leftOut)
+		}
+	}
+}
+
+const stagedClaim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  namespace: shop-prod
+  name: data
+  labels: {mig-cli.github.io/created-by: mig, mig-cli.github.io/plan-uid: 5f0c3d9e-27b1, mig-cli.github.io/run-uid: run0, mig-cli.github.io/step: EnsureDestinationClaims}
+spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`
+
+func TestClaimsThatAStageHasFilledStayUnlessThePlanWantsThemOtherwise(t *testing.T) {
+	source := strings.NewReplacer("shop-prod", "shop", "mig-cli.github.io/created-by: mig, ", "").Replace(stagedClaim)
+	has := func(r Run, class string) {
+		t.Helper()
+		var c corev1.PersistentVolumeClaim
+		claims, err := r.staged(t.Context())
+		if err != nil || len(claims) != 1 {
+			t.Fatalf("%d claims, %v", len(claims), err)
+		}
+		c = *claims[0]
+		if *c.Spec.StorageClassName != class || c.Labels[naming.LabelPlan] != r.Owner.PlanUID {
+			t.Errorf("class %s, labels %v", *c.Spec.StorageClassName, c.Labels)
+		}
+	}
+	r := bed(t, source, "")
+	check(t, "made", settle(t, EnsureDestinationClaims(r)), pipeline.Done, "1 claim")
+	has(r, "fast")
+	r = bed(t, source, stagedClaim)
+	check(t, "kept", settle(t, EnsureDestinationClaims(r)), pipeline.Done, "1 claim")
+	has(r, "fast")
+	r = bed(t, source, strings.Replace(stagedClaim, "fast", "slow", 1)+"\n---\n"+strings.Replace(stagedClaim, "name: data", "name: skipped-now", 1))
+	check(t, "made anew", settle(t, EnsureDestinationClaims(r)), pipeline.Done, "1 claim")
+	has(r, "fast")
+	r = bed(t, source, strings.Replace(stagedClaim, "created-by: mig", "created-by: somebody", 1))
+	check(t, "another's", settle(t, EnsureDestinationClaims(r)), pipeline.Failed, "no run of this plan made: shop-prod/data")
+	r = bed(t, source, stagedClaim)
+	check(t, "given up", settle(t, StagedClaimsRemoved(r)), pipeline.Done, "no claim of a stage")
+}
