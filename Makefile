@@ -110,10 +110,15 @@ kill: build lab-up ## Kill mig before and after each effect of each step, and at
 demo: build lab-up ## Move a PostgreSQL between two clusters, prove it, and take it back
 	go run ./scripts/demo
 
-# For figures, not for CI: minutes the first time, when the clusters are filled.
-.PHONY: bench
-bench: build lab-build ## Measure mig on clusters of many teams, beside kubectl; SCALE=0.1 for smaller ones
+# For figures, not for CI: minutes the first time, when the clusters are filled, and many for the large volumes.
+.PHONY: bench bench-plan bench-move
+bench: bench-plan bench-move ## Measure mig, all of the two below
+
+bench-plan: build lab-build ## Measure the looking, on clusters of many teams, beside kubectl; SCALE=0.1 for smaller ones
 	go run ./scripts/bench -mig bin/mig -scale '$(or $(SCALE),1)'
+
+bench-move: build lab-up ## Measure moves on the lab; SIZES=1,4,8 (GiB), SMALL=5, FILES=200000, BASELINE=program that moves by hand
+	go run ./scripts/bench/move -mig bin/mig -sizes '$(or $(SIZES),1,4,8)' -small '$(or $(SMALL),5)' -files '$(or $(FILES),200000)' -baseline '$(BASELINE)'
 
 # Each phase tells its time; lab-build and lab-up are the first parts of e2e.
 .PHONY: ci

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,7 +70,8 @@ func TestWhatAStageBroughtIsBroughtUpToDateInPlace(t *testing.T) {
 	})
 
 	s.must(labtest.EditPlan(s.planFile(), movedBy(plan.MoverAuto, moverImage)))
-	s.succeeds("stage")
+	s.cutOff("stage")
+	s.succeeds("stage") // goes on with it
 	s.untouched(pod, before)
 	s.noHelperIsLeft()
 	if claims := s.claimsThere(); !slices.Equal(claims, []string{"idle", labtest.NotesClaim}) {
@@ -103,6 +106,36 @@ func TestWhatAStageBroughtIsBroughtUpToDateInPlace(t *testing.T) {
 	s.succeeds("rollback", "--yes")
 	s.must(s.lab.GoneFromDestination(ctx, s.planUID, s.dest))
 	s.sourceIsUp(before)
+}
+
+// cutOff takes the pods in which mig-mover is at work away, in the middle, and
+// kills mig.
+func (s *scenario) cutOff(command ...string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	var once sync.Once
+	fired := false
+	wire, err := s.lab.NewWire(s.t.TempDir(), func(r labtest.Request) labtest.Fate {
+		fate := labtest.Pass
+		if r.Side == labtest.DestinationContext && strings.Contains(r.Path, "/pods/mig-restore-") && strings.HasSuffix(r.Path, "/log") {
+			once.Do(func() {
+				fired, fate = true, labtest.KillAfter
+				if err := s.dst().DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(labtest.VeleroNamespace),
+					client.MatchingLabels{naming.LabelPlan: s.planUID}, client.GracePeriodSeconds(0)); err != nil {
+					s.t.Error(err)
+				}
+			})
+		}
+		return fate
+	})
+	s.must(err)
+	defer func() { s.must(wire.Close()) }()
+	if _, _, err = wire.Run(ctx, s.dir, append([]string{s.mig}, command...)...); err != nil {
+		s.t.Fatal(err)
+	}
+	if !fired {
+		s.t.Error("mig-mover was never seen at work")
+	}
 }
 
 // noHelperIsLeft wants no pod of the plan's runs on either cluster.

@@ -33,7 +33,7 @@ const CreatedBy = "mig"
 
 // Annotations of mig's own.
 const (
-	AnnClaim        = Prefix + "claim"         // on a pod of mig's: the claim that it is there for, namespace/name on the source
+	AnnClaim        = Prefix + "claim"         // on a pod of mig's: the claims that it is there for, namespace/name on the source, with commas
 	AnnAttempt      = Prefix + "attempt"       // on a pod of mig's that was made again: the how manieth it is
 	AnnAuthority    = Prefix + "authority"     // on a pod of mig's: certificates that the object store is known by
 	AnnFilledBy     = Prefix + "filled-by"     // on a claim of the destination: the run whose mig-mover last wrote into its volume
@@ -65,6 +65,13 @@ const (
 	RefPreQuiescePaused   = "migration.openshift.io/preQuiescePaused"
 	RefPreQuiesceSuspend  = "migration.openshift.io/preQuiesceSuspend"
 	RefPreQuiesceSelector = "migration.openshift.io/preQuiesceNodeSelector"
+)
+
+// PodSecurity is the label of a namespace that says which pods it admits
+// (k8s.io/pod-security-admission), and PodSecurityRestricted its strictest level.
+const (
+	PodSecurity           = "pod-security.kubernetes.io/enforce"
+	PodSecurityRestricted = "restricted"
 )
 
 // Keys of Velero that mig reads or writes.
@@ -113,6 +120,19 @@ func (o Owner) OfRun() labels.Selector {
 // ClaimOf reads from a pod of mig's which claim it is there for, namespace/name
 // on the source.
 func ClaimOf(pod metav1.Object) string { return pod.GetAnnotations()[AnnClaim] }
+
+// ClaimsOf reads the same of a pod that is there for several, in the order of
+// its volumes.
+func ClaimsOf(pod metav1.Object) []string {
+	if ClaimOf(pod) == "" {
+		return nil
+	}
+	return strings.Split(ClaimOf(pod), ",")
+}
+
+// ForClaims is the value of AnnClaim for several: neither part of a claim's name
+// can hold a comma.
+func ForClaims(claims ...string) string { return strings.Join(claims, ",") }
 
 // OfPlanUID reads the plan's uid from an object's labels; empty where mig did
 // not make the object.

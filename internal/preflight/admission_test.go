@@ -14,7 +14,7 @@ import (
 )
 
 func TestLimitsAreComparedWithWhatHelperPodsReallyAskFor(t *testing.T) {
-	pod := velero.StagePod(naming.Owner{PlanName: "p", PlanUID: "u", RunUID: "r"}, plan.Volume{Claim: "shop/data"}, "helper", velero.NodeAgent{})
+	pod := velero.StagePod(naming.Owner{PlanName: "p", PlanUID: "u", RunUID: "r"}, "helper", velero.NodeAgent{}, plan.Volume{Claim: "shop/data"})
 	as := func(l corev1.ResourceList) map[string]string {
 		out := map[string]string{}
 		for name, q := range l {

@@ -723,6 +723,16 @@ func TestAPlanWithoutVolumesNeedsNoNodeAgent(t *testing.T) {
 	}
 }
 
+// The pods of mig-mover are in Velero's namespace, and what mounts the volume is admitted anywhere.
+func TestRestrictedPodSecurityIsNoObstacleWhereMigMoverRestores(t *testing.T) {
+	w := newWorld()
+	w.plan.Spec.HelperImage = "registry.test/mig-mover:1"
+	w.dst.Namespaces = []discover.Namespace{{Name: "shop-prod", Phase: "Active", Labels: map[string]string{enforceLabel: restricted}}}
+	if conditions := w.check(t); !Ready(conditions) {
+		t.Errorf("blocked by %+v", Blocking(conditions))
+	}
+}
+
 func TestWhatThisPlansRunsMadeDoesNotOccupyTheDestination(t *testing.T) {
 	w := newWorld()
 	w.dst.Objects = []discover.Object{

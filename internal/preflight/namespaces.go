@@ -25,8 +25,8 @@ const (
 )
 
 const (
-	enforceLabel = "pod-security.kubernetes.io/enforce"
-	restricted   = "restricted"
+	enforceLabel = naming.PodSecurity
+	restricted   = naming.PodSecurityRestricted
 )
 
 func namespaceChecks() []check {
@@ -309,7 +309,7 @@ func podSecurity(l look) []Condition {
 			level = there.Labels[enforceLabel]
 		}
 		switch {
-		case level == restricted && copiesIn(l, ns):
+		case level == restricted && copiesIn(l, ns) && !l.plan.WithMover():
 			refused = append(refused, l.plan.DestinationNamespace(ns))
 		case exists && strictness(level) > strictness(here.Labels[enforceLabel]):
 			stricter = append(stricter, fmt.Sprintf("%s (%s)", there.Name, level))
@@ -318,7 +318,7 @@ func podSecurity(l look) []Condition {
 	return slices.Concat(
 		found(Error, PodSecurityRestricted, "RestrictedEnforced", refused,
 			"Pod Security restricted is enforced in %s on the destination, where volumes are restored: the helper that removes Velero's own marks from a volume must run as root",
-			"enforce baseline for the migration: kubectl --context "+l.dst.Context+" label namespace NAME --overwrite "+enforceLabel+"=baseline (or on the source, where the namespace is not on the destination yet)"),
+			"have mig-mover restore, which needs nothing there (spec.helperImage), or enforce baseline for the migration: kubectl --context "+l.dst.Context+" label namespace NAME --overwrite "+enforceLabel+"=baseline (or on the source, where the namespace is not on the destination yet)"),
 		found(Warn, PodSecurityDiffers, "StricterOnDestination", stricter, "Pod Security is stricter on the destination than on the source: %s: pods may be refused there", ""),
 	)
 }

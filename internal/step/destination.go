@@ -14,6 +14,8 @@ import (
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/plan"
+	"github.com/mig-cli/mig/internal/quiesce"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
@@ -243,7 +245,9 @@ func (s destinationMounted) Next(ctx context.Context) (pipeline.Decision, error)
 func decideMounted(pods []corev1.Pod, claims []string) pipeline.Decision {
 	there := map[string]bool{}
 	for _, p := range pods {
-		there[naming.ClaimOf(&p)] = true
+		for _, claim := range naming.ClaimsOf(&p) {
+			there[claim] = true
+		}
 	}
 	note := remark{Why: StepDestinationVolumesMounted}
 	for _, claim := range claims {
@@ -271,12 +275,97 @@ func (s destinationMounted) Act(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods, err := podsIn(ctx, s.r.Source, s.r.copiedNamespaces())
+	if err != nil {
+		return err
+	}
+	made, err := listStagePods(ctx, s.r.Destination, s.r.Owner)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, p := range made {
+		for _, claim := range naming.ClaimsOf(&p) {
+			there[claim] = true
+		}
+	}
 	var errs []error
-	for _, v := range s.r.Plan.Copied() {
-		err := s.r.Destination.Create(ctx, velero.MountPod(s.r.Owner, s.r.Plan, v, agent))
+	for _, g := range together(s.r.Plan.Copied(), pods) {
+		if slices.ContainsFunc(g.volumes, func(v plan.Volume) bool { return there[v.Claim] }) {
+			continue
+		}
+		err := s.r.Destination.Create(ctx, velero.MountPod(s.r.Owner, s.r.Plan, agent, g.where, g.volumes...))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			errs = append(errs, fmt.Errorf("pod that mounts %s on the destination: %w", v.Claim, err))
+			errs = append(errs, fmt.Errorf("pod that mounts %s on the destination: %w", few(claimsOf(g.volumes)), err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// companions are claims that pods of the application mount together, and where
+// these may run.
+type companions struct {
+	volumes []plan.Volume
+	where   velero.Placement
+}
+
+// together parts volumes into those that pods mount together, directly or by way
+// of another pod. One that no pod mounts is alone, and so is one that pods of
+// many nodes may mount.
+func together(volumes []plan.Volume, pods []corev1.Pod) []companions {
+	of := map[string]int{} // claim → index of its group
+	groups := make([]companions, len(volumes))
+	for i, v := range volumes {
+		groups[i].volumes = []plan.Volume{v}
+		if !slices.Contains(v.AccessModes, string(corev1.ReadWriteMany)) {
+			of[v.Claim] = i
+		}
+	}
+	for i := range pods {
+		p := &pods[i]
+		if p.Labels[naming.LabelCreatedBy] == naming.CreatedBy || quiesce.Finished(p) {
+			continue
+		}
+		first := -1
+		for _, claim := range mountedBy(p) {
+			at, ok := of[claim]
+			switch {
+			case !ok || at == first:
+			case first < 0:
+				first = at
+				if groups[at].where.NodeSelector == nil && groups[at].where.NodeAffinity == nil {
+					groups[at].where = placementOf(p)
+				}
+			default:
+				groups[first].volumes = append(groups[first].volumes, groups[at].volumes...)
+				for _, v := range groups[at].volumes {
+					of[v.Claim] = first
+				}
+				groups[at].volumes = nil
+			}
+		}
+	}
+	return slices.DeleteFunc(groups, func(g companions) bool { return len(g.volumes) == 0 })
+}
+
+func placementOf(p *corev1.Pod) velero.Placement {
+	where := velero.Placement{NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
+	if p.Spec.Affinity != nil {
+		where.NodeAffinity = p.Spec.Affinity.NodeAffinity
+	}
+	return where
+}
+
+// mountedBy are the claims, namespace/name, that a pod mounts.
+func mountedBy(p *corev1.Pod) []string {
+	var out []string
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			out = append(out, p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			out = append(out, p.Namespace+"/"+p.Name+"-"+v.Name)
+		}
+	}
+	return out
 }

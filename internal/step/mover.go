@@ -120,7 +120,11 @@ func (st moverState) trouble() (trouble, waiting string) {
 
 func (s moverReady) look(ctx context.Context) (moverState, error) {
 	st := moverState{required: s.r.Plan.NeedsMover()}
-	var err error
+	strict, err := s.r.isRestricted(ctx)
+	if err != nil {
+		return st, err
+	}
+	st.required = st.required || strict // Velero's own restore would be refused there
 	if st.claims, err = s.r.staged(ctx); err != nil || len(st.claims) == 0 {
 		return st, err
 	}
@@ -150,6 +154,21 @@ func (s moverReady) look(ctx context.Context) (moverState, error) {
 	}
 	slices.Sort(st.unprobed)
 	return st, nil
+}
+
+// isRestricted says whether a namespace of the destination admits only pods
+// that Velero's restore of a volume cannot do with.
+func (r Run) isRestricted(ctx context.Context) (bool, error) {
+	for _, ns := range r.copiedNamespaces() {
+		var there corev1.Namespace
+		if err := r.Destination.Get(ctx, client.ObjectKey{Name: r.Plan.DestinationNamespace(ns)}, &there); client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if there.Labels[naming.PodSecurity] == naming.PodSecurityRestricted {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Act makes the probes, or clears the way for Velero.

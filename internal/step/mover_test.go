@@ -1,6 +1,8 @@
 package step
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
+	"github.com/mig-cli/mig/internal/plan"
 	"github.com/mig-cli/mig/internal/velero"
 )
 
@@ -148,4 +151,68 @@ func TestClaimsThatAStageHasFilledStayUnlessThePlanWantsThemOtherwise(t *testing
 	check(t, "another's", settle(t, EnsureDestinationClaims(r)), pipeline.Failed, "no run of this plan made: shop-prod/data")
 	r = bed(t, source, stagedClaim)
 	check(t, "given up", settle(t, StagedClaimsRemoved(r)), pipeline.Done, "no claim of a stage")
+}
+
+func TestVolumesShareAStagePodWhereNothingParts(t *testing.T) {
+	wish := func(claim, last, affinity string) stageWish {
+		return stageWish{Volume: plan.Volume{Claim: claim}, last: last, affinity: affinity}
+	}
+	alone := wish("shop/a", "", "")
+	alone.alone = true
+	many := []stageWish{}
+	for i := range mostTogether + 1 {
+		many = append(many, wish(fmt.Sprintf("shop/%d", i), "", ""))
+	}
+	for name, c := range map[string]struct {
+		wishes []stageWish
+		want   string
+	}{
+		"nothing parts them":          {[]stageWish{wish("shop/a", "", ""), wish("shop/b", "", "")}, naming.StagePod("shop", "a") + ":a,b"},
+		"another namespace":           {[]stageWish{wish("shop/a", "", ""), wish("store/b", "", "")}, naming.StagePod("shop", "a") + ":a " + naming.StagePod("store", "b") + ":b"},
+		"other nodes":                 {[]stageWish{wish("shop/a", "", "zone 1"), wish("shop/b", "", "zone 2")}, naming.StagePod("shop", "a") + ":a " + naming.StagePod("shop", "b") + ":b"},
+		"the pod that had them":       {[]stageWish{wish("shop/a", "db-0", ""), wish("shop/b", "db-1", ""), wish("shop/c", "db-0", "")}, "db-0:a,c db-1:b"},
+		"a name can be one pod's":     {[]stageWish{wish("shop/a", "db-0", "zone 1"), wish("shop/b", "db-0", "zone 2")}, "db-0:a " + naming.StagePod("shop", "b") + ":b"},
+		"Velero restores through it":  {[]stageWish{alone, wish("shop/b", "", "")}, naming.StagePod("shop", "a") + ":a " + naming.StagePod("shop", "b") + ":b"},
+		"more than a node has places": {many, naming.StagePod("shop", "0") + ":0,1,2,3,4,5,6,7 " + naming.StagePod("shop", "8") + ":8"},
+	} {
+		var got []string
+		for _, g := range stageGroups(c.wishes) {
+			var claims []string
+			for _, v := range g.volumes {
+				claims = append(claims, v.Name())
+			}
+			got = append(got, g.name+":"+strings.Join(claims, ","))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: got  %s\nwant %s", name, text, c.want)
+		}
+	}
+}
+
+func TestClaimsThatOnePodMountsAreMadeTogetherWhereThatMayRun(t *testing.T) {
+	pod := func(name, zone string, claims ...string) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		if zone != "" {
+			p.Spec.NodeSelector = map[string]string{"zone": zone}
+		}
+		for _, c := range claims {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+		}
+		return p
+	}
+	ended := pod("job", "", "data", "idle")
+	ended.Status.Phase = corev1.PodSucceeded
+	volumes := []plan.Volume{{Claim: "shop/data"}, {Claim: "shop/idle"}, {Claim: "shop/log"}, {Claim: "shop/shared", AccessModes: []string{"ReadWriteMany"}}, {Claim: "shop/cache"}}
+	groups := together(volumes, []corev1.Pod{pod("db-0", "b", "data", "log"), pod("web", "", "cache", "shared"), pod("db-1", "b", "log"), pod("api", "", "shared", "log", "skipped"), ended})
+	var got []string
+	for _, g := range groups {
+		claims := claimsOf(g.volumes)
+		slices.Sort(claims)
+		got = append(got, strings.Join(claims, ",")+"@"+g.where.NodeSelector["zone"])
+	}
+	slices.Sort(got)
+	// What many nodes may mount joins nobody.
+	if text := strings.Join(got, " "); text != "shop/cache@ shop/data,shop/log@b shop/idle@ shop/shared@" {
+		t.Errorf("got %s", text)
+	}
 }

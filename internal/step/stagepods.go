@@ -2,6 +2,7 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/mover"
 	"github.com/mig-cli/mig/internal/naming"
 	"github.com/mig-cli/mig/internal/pipeline"
@@ -68,13 +70,8 @@ func liveClaims(pods []corev1.Pod) map[string]bool {
 		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || p.Labels[naming.LabelCreatedBy] == naming.CreatedBy {
 			continue
 		}
-		for _, v := range p.Spec.Volumes {
-			switch {
-			case v.PersistentVolumeClaim != nil:
-				out[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName] = true
-			case v.Ephemeral != nil:
-				out[p.Namespace+"/"+p.Name+"-"+v.Name] = true
-			}
+		for _, claim := range mountedBy(p) {
+			out[claim] = true
 		}
 	}
 	return out
@@ -89,6 +86,78 @@ func (r Run) stagePods(ctx context.Context, which Mounting) ([]client.Object, er
 	if err != nil {
 		return nil, err
 	}
+	wanted, err := r.toGroup(ctx, volumes)
+	if err != nil {
+		return nil, err
+	}
+	made, err := listStagePods(ctx, r.Source, r.Owner)
+	if err != nil {
+		return nil, err
+	}
+	// Pods that the run has made stay as they are: a name that is free now may have been another pod's then, and of
+	// two pods for one claim the second would be restored without its volume.
+	there := map[string]bool{}
+	var out []client.Object
+	for i := range made {
+		out = append(out, &made[i])
+		for _, claim := range naming.ClaimsOf(&made[i]) {
+			there[claim] = true
+		}
+	}
+	wanted = slices.DeleteFunc(wanted, func(w stageWish) bool { return there[w.Claim] })
+	for _, g := range stageGroups(wanted) {
+		out = append(out, velero.StagePod(r.Owner, g.name, agent, g.volumes...))
+	}
+	return out, nil
+}
+
+// stageWish is a volume that needs a stage pod.
+type stageWish struct {
+	plan.Volume
+
+	last     string // the pod name of its last PodVolumeBackup, where that is free; else empty
+	alone    bool   // it is restored through the stage pod, which decides where its volume is made
+	affinity string // of its volume to nodes: what differs in it cannot be in one pod
+}
+
+// stageGroup is what one stage pod mounts.
+type stageGroup struct {
+	name    string
+	volumes []plan.Volume
+}
+
+// mostTogether is how many volumes that no pod had together before are mounted by
+// one pod: nodes can have but so many.
+const mostTogether = 8
+
+// stageGroups are the fewest pods, because Velero takes seconds for each (velero
+// pkg/backup/backup.go looks every five seconds whether a pod's volumes are
+// through). What went through one pod last time does so again.
+func stageGroups(wishes []stageWish) []stageGroup {
+	var out []stageGroup
+	at := map[string]int{}
+	for _, w := range wishes {
+		key := strings.Join([]string{w.Namespace(), w.last, w.affinity}, "\n")
+		if w.alone {
+			key = w.Claim
+		}
+		i, ok := at[key]
+		if !ok || w.last == "" && len(out[i].volumes) == mostTogether {
+			i = len(out)
+			at[key] = i
+			name := w.last
+			if name == "" || slices.ContainsFunc(out, func(g stageGroup) bool { return g.name == name && g.volumes[0].Namespace() == w.Namespace() }) {
+				name = naming.StagePod(w.Namespace(), w.Name())
+			}
+			out = append(out, stageGroup{name: name})
+		}
+		out[i].volumes = append(out[i].volumes, w.Volume)
+	}
+	return out
+}
+
+// toGroup looks at all that decides which volumes a stage pod can mount together.
+func (r Run) toGroup(ctx context.Context, volumes []plan.Volume) ([]stageWish, error) {
 	uids, err := r.claimUIDs(ctx)
 	if err != nil {
 		return nil, err
@@ -101,36 +170,45 @@ func (r Run) stagePods(ctx context.Context, which Mounting) ([]client.Object, er
 	if err != nil {
 		return nil, err
 	}
-	made, err := r.stagePodsMade(ctx)
+	staged, err := r.staged(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []client.Object
+	var out []stageWish
 	for _, v := range volumes {
-		name, there := made[v.Claim]
-		if there {
-			out = append(out, velero.StagePod(r.Owner, v, name, agent))
-			continue
+		affinity, err := affinityOf(ctx, r.Source.Cluster, v)
+		if err != nil {
+			return nil, err
 		}
-		name = stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods)
-		out = append(out, velero.StagePod(r.Owner, v, name, agent))
+		w := stageWish{Volume: v, alone: len(staged) == 0, affinity: affinity}
+		if name := stagePodName(v.Namespace(), v.Name(), uids[v.Claim], backups.Items, pods); name != naming.StagePod(v.Namespace(), v.Name()) || wentThrough(backups.Items, uids[v.Claim], name) {
+			w.last = name
+		}
+		out = append(out, w)
 	}
 	return out, nil
 }
 
-// stagePodsMade are the names of the stage pods that the run has, by their
-// claims. A name that is free now may have been another pod's when they were
-// made: a second pod for the same claim would be restored without its volume.
-func (r Run) stagePodsMade(ctx context.Context) (map[string]string, error) {
-	pods, err := listStagePods(ctx, r.Source, r.Owner)
-	if err != nil {
-		return nil, err
+// wentThrough says whether a claim was ever backed up through a pod of that name.
+func wentThrough(backups []velerov1.PodVolumeBackup, uid, pod string) bool {
+	return slices.ContainsFunc(backups, func(b velerov1.PodVolumeBackup) bool {
+		return b.Spec.Tags["pvc-uid"] == uid && b.Spec.Pod.Name == pod && b.Status.Phase == velerov1.PodVolumeBackupPhaseCompleted
+	})
+}
+
+// affinityOf is on which nodes a claim's volume can be, in a form to compare;
+// empty: on any.
+func affinityOf(ctx context.Context, c *cluster.Cluster, v plan.Volume) (string, error) {
+	var claim corev1.PersistentVolumeClaim
+	if err := c.Get(ctx, client.ObjectKey{Namespace: v.Namespace(), Name: v.Name()}, &claim); err != nil {
+		return "", err
 	}
-	out := map[string]string{}
-	for _, p := range pods {
-		out[naming.ClaimOf(&p)] = p.Name
+	var pv corev1.PersistentVolume
+	if err := c.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv); err != nil || pv.Spec.NodeAffinity == nil {
+		return "", client.IgnoreNotFound(err)
 	}
-	return out, nil
+	text, err := json.Marshal(pv.Spec.NodeAffinity)
+	return string(text), err
 }
 
 // stagePodName is the pod name of the claim's newest completed PodVolumeBackup,
@@ -200,7 +278,9 @@ func decideStagePods(pods []corev1.Pod, claims []string) pipeline.Decision {
 	var waiting []string
 	for _, p := range pods {
 		if podReady(&p) {
-			running[naming.ClaimOf(&p)] = true
+			for _, claim := range naming.ClaimsOf(&p) {
+				running[claim] = true
+			}
 			continue
 		}
 		waiting = append(waiting, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, podTrouble(&p)))

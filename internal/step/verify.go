@@ -237,7 +237,7 @@ func (s *volumesVerified) Act(ctx context.Context) error {
 
 // volumeAt finds where a claim's volume is mounted.
 func volumeAt(ctx context.Context, c *cluster.Cluster, v plan.Volume, mounting []corev1.Pod) (mover.Volume, error) {
-	i := slices.IndexFunc(mounting, func(p corev1.Pod) bool { return naming.ClaimOf(&p) == v.Claim })
+	i := slices.IndexFunc(mounting, func(p corev1.Pod) bool { return slices.Contains(naming.ClaimsOf(&p), v.Claim) })
 	if i < 0 {
 		return mover.Volume{}, fmt.Errorf("no stage pod mounts claim %s in context %s", v.Claim, c.Access.Context)
 	}

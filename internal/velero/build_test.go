@@ -71,19 +71,19 @@ func TestTheStageBackupSeesTheRunsStagePodsAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := StagePod(owner, v.Copied()[0], "db-0", NodeAgent{Image: "velero:1"})
+	pod := StagePod(owner, "db-0", NodeAgent{Image: "velero:1"}, v.Copied()[0])
 	if !selector.Matches(set(pod.Labels)) {
 		t.Error("a stage pod of the run is not selected")
 	}
 	other := owner
 	other.RunUID = "other"
-	if selector.Matches(set(StagePod(other, v.Copied()[0], "db-0", NodeAgent{}).Labels)) {
+	if selector.Matches(set(StagePod(other, "db-0", NodeAgent{}, v.Copied()[0]).Labels)) {
 		t.Error("a stage pod of another run is selected")
 	}
 }
 
 func TestAStagePodIsAdmittedEverywhereAndTouchesNothing(t *testing.T) {
-	pod := StagePod(owner, shop(t).Copied()[0], "db-0", NodeAgent{Image: "velero:1", Tolerations: []corev1.Toleration{{Key: "storage"}}})
+	pod := StagePod(owner, "db-0", NodeAgent{Image: "velero:1", Tolerations: []corev1.Toleration{{Key: "storage"}}}, shop(t).Copied()[0])
 	if sc := pod.Spec.SecurityContext; sc.FSGroup != nil || sc.RunAsUser != nil {
 		t.Error("a pod-level group or user would chown the volume under the application")
 	}

@@ -61,12 +61,18 @@ func TestAClaimThatThePlanWantsOtherwiseNowDoesNotSuit(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		suits  bool
 	}{
-		"as it was":         {func(*corev1.PersistentVolumeClaim) {}, true},
-		"the same size":     {func(c *corev1.PersistentVolumeClaim) { c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("10240Mi") }, true},
-		"another class":     {func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("gp3") }, false},
-		"another size":      {func(c *corev1.PersistentVolumeClaim) { c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Gi") }, false},
-		"another mode":      {func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany }, false},
-		"one mode too many": {func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadOnlyMany) }, false},
+		"as it was": {func(*corev1.PersistentVolumeClaim) {}, true},
+		"the same size": {func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("10240Mi")
+		}, true},
+		"another class": {func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("gp3") }, false},
+		"another size": {func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Gi")
+		}, false},
+		"another mode": {func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany }, false},
+		"one mode too many": {func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadOnlyMany)
+		}, false},
 	} {
 		have := sourceClaim()
 		c.change(have)

@@ -2,6 +2,9 @@ package velero
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,8 +34,9 @@ type NodeAgent struct {
 // stageContainer is the one container of a stage pod.
 const stageContainer = "stage"
 
-// stageVolume is the one volume of a stage pod; Velero counts it into the
-// identity of a snapshot only where the claim has no name.
+// stageVolume is the volume of a stage pod, and the beginning of their names
+// where it has several; Velero counts it into the identity of a snapshot only
+// where the claim has no name.
 const stageVolume = "data"
 
 // restoreWait is the init container that Velero puts into a restored pod
@@ -42,19 +46,17 @@ const restoreWait = "restore-wait"
 // nobody is a user that owns nothing: the stage pod itself never reads the data.
 const nobody int64 = 65534
 
-// StagePod mounts a claim that no pod of the application mounts, so that
-// Velero's file-system backup sees it. It does nothing, reads nothing and
-// changes nothing: no fsGroup (that would chown the volume), no service
+// StagePod mounts claims of one namespace that no pod of the application mounts,
+// so that Velero's file-system backup sees them. It does nothing, reads nothing
+// and changes nothing: no fsGroup (that would chown the volume), no service
 // account token, and a security context that every Pod Security level admits.
-// It bears name, which is the pod name of the claim's last PodVolumeBackup
-// where there is one: kopia finds the parent snapshot by it.
-func StagePod(o naming.Owner, v plan.Volume, name string, agent NodeAgent) *corev1.Pod {
+// It bears name, which is the pod name of the claims' last PodVolumeBackups
+// where there are some: kopia finds the parent snapshot by it.
+func StagePod(o naming.Owner, name string, agent NodeAgent, mounted ...plan.Volume) *corev1.Pod {
 	labels := StagePodLabels(o)
 	labels[naming.RefStagePod] = "True"
-	annotations := o.Annotations()
-	annotations[naming.AnnClaim] = v.Claim
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace(), Name: name, Labels: labels, Annotations: annotations},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: o.Annotations()},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyAlways,
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
@@ -71,21 +73,50 @@ func StagePod(o naming.Owner, v plan.Volume, name string, agent NodeAgent) *core
 				Command:         []string{"/velero-helper", "pause"},
 				Resources:       stageResources(),
 				SecurityContext: stageSecurity(),
-				VolumeMounts:    []corev1.VolumeMount{{Name: stageVolume, MountPath: "/" + stageVolume}},
 			}},
-			Volumes: []corev1.Volume{{Name: stageVolume, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name()},
-			}}},
 		},
 	}
+	var claims []string
+	for i, v := range mounted {
+		volume := stageVolume
+		if len(mounted) > 1 {
+			volume += "-" + strconv.Itoa(i)
+		}
+		claims = append(claims, v.Claim)
+		pod.Namespace = v.Namespace()
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: "/" + volume})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name()},
+		}})
+	}
+	pod.Annotations[naming.AnnClaim] = naming.ForClaims(claims...)
+	return pod
 }
 
-// MountPod mounts a copied claim on the destination, so that a volume is made
-// for it and mig-mover can write into it from Velero's namespace. Like StagePod
-// it reads and changes nothing itself.
-func MountPod(o naming.Owner, p plan.Valid, v plan.Volume, agent NodeAgent) *corev1.Pod {
-	pod := StagePod(o, v, naming.StagePod(v.Namespace(), v.Name()), agent)
-	pod.Namespace = p.DestinationNamespace(v.Namespace())
+// Placement is where the pods of an application may run.
+type Placement struct {
+	NodeSelector map[string]string
+	NodeAffinity *corev1.NodeAffinity
+	Tolerations  []corev1.Toleration
+}
+
+// MountPod mounts copied claims on the destination, so that volumes are made for
+// them and mig-mover can write into these from Velero's namespace. They are
+// those that one pod of the application mounts, and where is where that may run:
+// a class that makes a volume where its first pod is must not make two of them
+// where no pod can have both. Like StagePod it reads and changes nothing itself.
+func MountPod(o naming.Owner, p plan.Valid, agent NodeAgent, where Placement, mounted ...plan.Volume) *corev1.Pod {
+	first := mounted[0]
+	pod := StagePod(o, naming.StagePod(first.Namespace(), first.Name()), agent, mounted...)
+	pod.Namespace = p.DestinationNamespace(first.Namespace())
+	if len(where.NodeSelector) > 0 {
+		pod.Spec.NodeSelector = maps.Clone(where.NodeSelector)
+		maps.Copy(pod.Spec.NodeSelector, agent.NodeSelector)
+	}
+	pod.Spec.Tolerations = append(slices.Clone(agent.Tolerations), where.Tolerations...)
+	if where.NodeAffinity != nil {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: where.NodeAffinity}
+	}
 	return pod
 }
 
