@@ -32,6 +32,7 @@ type planCreateOptions struct {
 	destination      plan.Cluster
 	namespaces       []plan.Namespace
 	location         string
+	helperImage      string
 	file             string // empty: NAME.yaml; "-": stdout
 	force            bool
 	sourceKubeconfig string // as it is to stand in the plan
@@ -59,6 +60,7 @@ EXIT STATUS
   4 a cluster refused our credentials or rights`,
 		Example: `  mig plan create shop --src ctx1 --dst ctx2 --namespaces shop:shop-prod
   mig plan create --src ctx1 --dst ctx2 -f everything.yaml
+  mig plan create shop --src ctx1 --dst ctx2 --helper-image registry.example.com/mig-mover:v1
   mig plan create shop --src admin --src-kubeconfig old.conf --dst admin --dst-kubeconfig new.conf`,
 		Args: maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,6 +87,7 @@ EXIT STATUS
 	flags.StringVar(&o.destination.Kubeconfig, "dst-kubeconfig", "", "the kubeconfig `file` of the destination, if it is one of its own; kept in the plan")
 	flags.StringVar(&namespaces, "namespaces", "", "the `namespaces`, with their new names where they change: a,b:newb")
 	flags.StringVar(&o.location, "storage-location", "", "the BackupStorageLocation on both clusters (default: the one that both have)")
+	flags.StringVar(&o.helperImage, "helper-image", "", "the `image` of mig-mover: a stage then goes as far as the destination's volumes")
 	flags.StringVar(&velero, "velero-namespace", "", "Velero's `namespace` on both clusters (default velero)")
 	flags.StringVarP(&o.file, "file", "f", "", "the `file` to write, - for standard output (default NAME.yaml)")
 	flags.BoolVar(&o.force, "force", false, "overwrite an existing file")
@@ -132,13 +135,13 @@ func (o *planCreateOptions) validate() error {
 // validateNames finds what no plan could have, before clusters are asked for
 // minutes: its name, and namespaces that cannot be meant so.
 func (o *planCreateOptions) validateNames() error {
-	if len(o.namespaces) == 0 && o.name == "" {
+	if len(o.namespaces) == 0 && o.name == "" && o.helperImage == "" {
 		return nil
 	}
 	p := plan.Plan{APIVersion: plan.APIVersion, Kind: plan.Kind, Metadata: plan.Metadata{Name: o.name, UID: "to-be-made"}}
-	p.Spec = plan.Spec{Source: o.source, Destination: o.destination, Namespaces: o.namespaces, Storage: plan.Storage{Location: "to-be-found"}}
+	p.Spec = plan.Spec{Source: o.source, Destination: o.destination, Namespaces: o.namespaces, Storage: plan.Storage{Location: "to-be-found"}, HelperImage: o.helperImage}
 	if p.Metadata.Name == "" {
-		p.Metadata.Name = o.namespaces[0].Name
+		p.Metadata.Name = "to-be-made"
 	}
 	if len(p.Spec.Namespaces) == 0 {
 		p.Spec.Namespaces = []plan.Namespace{{Name: "to-be-found"}}
@@ -187,6 +190,7 @@ func runPlanCreate(ctx context.Context, o *planCreateOptions) error {
 		return err
 	}
 	path := o.path(got.Plan.Metadata.Name)
+	got.Plan.Spec.HelperImage = o.helperImage
 	got.Plan.Spec.Source.Kubeconfig, got.Plan.Spec.Destination.Kubeconfig = inPlanFile(o.sourceKubeconfig, path), inPlanFile(o.destKubeconfig, path)
 	if path == "-" {
 		_, err := o.streams.Out.Write(plan.Marshal(got.Plan))

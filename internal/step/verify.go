@@ -162,10 +162,8 @@ func troubleOf(p pairOf) string {
 		name string
 		pod  *corev1.Pod
 	}{{"source", p.src}, {"destination", p.dst}} {
-		for _, c := range side.pod.Status.ContainerStatuses {
-			if w := c.State.Waiting; w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"}, w.Reason) {
-				return fmt.Sprintf("the helper image cannot be used on the %s, on node %s: %s: %s", side.name, side.pod.Spec.NodeName, w.Reason, w.Message)
-			}
+		if why := mover.Trouble(side.pod); why != "" {
+			return fmt.Sprintf("the helper image cannot be used on the %s, on node %s: %s", side.name, side.pod.Spec.NodeName, why)
 		}
 	}
 	return ""
