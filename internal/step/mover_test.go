@@ -216,3 +216,27 @@ func TestClaimsThatOnePodMountsAreMadeTogetherWhereThatMayRun(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+func TestWhatAStageBroughtStaysForTheNextRunAndGoesWithARollback(t *testing.T) {
+	there := madeByUs + "---" + stagedClaim + "\n---\n" + `
+{apiVersion: v1, kind: Pod, metadata: {namespace: velero, name: mig-restore-run1-x, labels: {` + ourLabels + `, mig-cli.github.io/step: EnsureStageRestore}, annotations: {mig-cli.github.io/claim: shop/data}}, status: {phase: Running}}`
+	there = strings.Replace(there, "name: data,", "name: other,", 1)
+	r := bed(t, "", there)
+	check(t, "the mover is stopped", settle(t, VeleroWorkStopped(r)), pipeline.Done, "nothing for this plan")
+	if exists(t, r.Destination, "v1", "Pod", "velero", "mig-restore-run1-x") {
+		t.Error("mig-mover goes on while its volume is taken away")
+	}
+	d := settle(t, DestinationCleanedButForStaged(r))
+	check(t, "cleaned", d, pipeline.Done, "nothing of the application runs")
+	if len(warned(d, "LeftInPlace")) > 0 {
+		t.Errorf("warned of %q", warned(d, "LeftInPlace"))
+	}
+	if !exists(t, r.Destination, "v1", "PersistentVolumeClaim", "shop-prod", "data") || !exists(t, r.Destination, "v1", "Namespace", "", "shop-prod") ||
+		exists(t, r.Destination, "apps/v1", "Deployment", "shop-prod", "web") {
+		t.Error("a stage's claim, and it alone, is to stay")
+	}
+	check(t, "rolled back", settle(t, DestinationCleaned(r)), pipeline.Done, "nothing of the application runs")
+	if exists(t, r.Destination, "v1", "PersistentVolumeClaim", "shop-prod", "data") || exists(t, r.Destination, "v1", "Namespace", "", "shop-prod") {
+		t.Error("a rollback is to take it")
+	}
+}
