@@ -13,7 +13,8 @@
 #   MAX_DOWNTIME    how long the source may be down before it comes up again; empty: as the plan says
 #   WAIT            how long to queue behind another run (default 30m)
 #   OUT             the directory for the log, the test results and the summary (default mig-results)
-#   SUMMARY         the file that the summary is appended to (default OUT/summary.md)
+#   FORMAT          markdown (the default): a summary for the job's page; json: a line for whatever happens, in OUT/COMMAND.jsonl
+#   SUMMARY         the file that the markdown is appended to (default OUT/summary.md)
 #   LOG_GROUPS      github or gitlab: fold the log; empty: do not
 #   MIG             the program (default mig)
 #
@@ -25,6 +26,7 @@ PLAN=${PLAN:?name the plan: PLAN=shop}
 ROLLBACK=${ROLLBACK:-on-failure}
 WAIT=${WAIT:-30m}
 OUT=${OUT:-mig-results}
+FORMAT=${FORMAT:-markdown}
 SUMMARY=${SUMMARY:-$OUT/summary.md}
 
 mkdir -p "$OUT"
@@ -62,11 +64,13 @@ validate() {
 run() {
     command=$1
     shift
+    told=$SUMMARY
+    [ "$FORMAT" != json ] || told=$OUT/$command.jsonl
     code=0
-    "$MIG" "$command" "$PLAN" --wait="$WAIT" -o markdown --junit "$OUT/$command.xml" "$@" >>"$SUMMARY" || code=$?
+    "$MIG" "$command" "$PLAN" --wait="$WAIT" -o "$FORMAT" --junit "$OUT/$command.xml" "$@" >>"$told" || code=$?
     case $code in
     0) ;;
-    3) say "$command finished, but something was left out: each is named in $SUMMARY" ;;
+    3) say "$command finished, but something was left out: each is named in $told" ;;
     11) say "another run has held the plan or a namespace for all of $WAIT" ;;
     130) say "interrupted: the same command goes on where it was" ;;
     *) say "$command ended with exit code $code" ;;
