@@ -56,7 +56,7 @@ func (p *Pair) Through(tb testing.TB, context string) (*cluster.Cluster, *Way) {
 // Mend opens the way, again at the address that it had.
 func (w *Way) Mend() {
 	w.tb.Helper()
-	l, err := net.Listen("tcp", w.address)
+	l, err := new(net.ListenConfig).Listen(w.tb.Context(), "tcp", w.address)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (w *Way) serve(l net.Listener) {
 		if err != nil {
 			return // cut
 		}
-		to, err := net.Dial("tcp", w.target)
+		to, err := new(net.Dialer).DialContext(w.tb.Context(), "tcp", w.target)
 		if err != nil || !w.keep(l, from, to) {
 			_ = from.Close()
 			continue

@@ -59,23 +59,26 @@ func namesOf(rows []row) []string {
 func TestTheOrderThatKeepsDataSafe(t *testing.T) {
 	names := namesOf(cutover(runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy, Verify: true}), hooks{}, false))
 	for _, pair := range [][2]string{
-		{"StageRestoreCreated", "VolumesVerified"}, {"VolumesVerified", "EnsureStagePodsDeleted"}, // the volumes are compared while they are mounted
-		{"EnsureDestinationClaims", "DestinationVolumesMounted"}, {"DestinationVolumesMounted", "MoverReady"},
-		{"MoverReady", "QuiesceApplications"},                                    // who restores is settled, and its image pulled, while the application runs
-		{"Prepare", "EnsureInitialBackup"},                                       // nothing is asked for before the plan is checked
-		{"TurnTaken", "EnsureInitialBackup"},                                     // no other run's work comes between
-		{"FinalRestoreCreated", "TurnGiven"},                                     // until Velero has nothing more to do for this one
-		{"TurnGiven", "WorkloadsReady"},                                          // and nobody waits for an application that starts slowly
-		{"InitialBackupCreated", "QuiesceApplications"},                          // the objects are backed up with their real replicas
-		{"VeleroQueuesFree", "QuiesceApplications"},                              // nobody waits in a queue with the source down
-		{"EnsureQuiesced", "EnsureStageBackup"},                                  // no final copy before no writer was seen to be left
-		{"StageBackupCreated", "EnsureStageRestore"},                             // nothing is restored that is not proved captured
-		{"EnsureStageBackupReplicated", "EnsureStageRestore"},                    // nor what the destination does not know
-		{"StageRestoreCreated", "EnsureFinalRestore"},                            // the application starts on proved volumes only
-		{"EnsureStagePodsDeleted", "EnsureFinalRestore"},                         // and nothing else mounts them
-		{"EnsureInitialBackupReplicated", "EnsureFinalRestore"},                  // the objects are known
-		{"WorkloadsReady", "EnsureAnnotationsDeleted"},                           // what the readiness is compared with is on the source's marks
-		{"FinalRestoreCreated", "WorkloadsReady"}, {"Prepare", "StorageEnsured"}, // and the rest
+		{"StageRestoreCreated", "VolumesVerified"},
+		{"VolumesVerified", "EnsureStagePodsDeleted"}, // the volumes are compared while they are mounted
+		{"EnsureDestinationClaims", "DestinationVolumesMounted"},
+		{"DestinationVolumesMounted", "MoverReady"},
+		{"MoverReady", "QuiesceApplications"},                   // who restores is settled, and its image pulled, while the application runs
+		{"Prepare", "EnsureInitialBackup"},                      // nothing is asked for before the plan is checked
+		{"TurnTaken", "EnsureInitialBackup"},                    // no other run's work comes between
+		{"FinalRestoreCreated", "TurnGiven"},                    // until Velero has nothing more to do for this one
+		{"TurnGiven", "WorkloadsReady"},                         // and nobody waits for an application that starts slowly
+		{"InitialBackupCreated", "QuiesceApplications"},         // the objects are backed up with their real replicas
+		{"VeleroQueuesFree", "QuiesceApplications"},             // nobody waits in a queue with the source down
+		{"EnsureQuiesced", "EnsureStageBackup"},                 // no final copy before no writer was seen to be left
+		{"StageBackupCreated", "EnsureStageRestore"},            // nothing is restored that is not proved captured
+		{"EnsureStageBackupReplicated", "EnsureStageRestore"},   // nor what the destination does not know
+		{"StageRestoreCreated", "EnsureFinalRestore"},           // the application starts on proved volumes only
+		{"EnsureStagePodsDeleted", "EnsureFinalRestore"},        // and nothing else mounts them
+		{"EnsureInitialBackupReplicated", "EnsureFinalRestore"}, // the objects are known
+		{"WorkloadsReady", "EnsureAnnotationsDeleted"},          // what the readiness is compared with is on the source's marks
+		{"FinalRestoreCreated", "WorkloadsReady"},
+		{"Prepare", "StorageEnsured"}, // and the rest
 	} {
 		first, second := slices.Index(names, pair[0]), slices.Index(names, pair[1])
 		if first < 0 || second < 0 || first >= second {
