@@ -22,8 +22,9 @@ import (
 // doAnnotation says what is done to an object when all are there.
 const doAnnotation = "given.test/do"
 
-// madeUpProvisioner stands in scenarios for the one that the bed has.
-const madeUpProvisioner = "csi.test/dynamic"
+// madeUpPrefix begins the names of provisioners that stand in scenarios for the
+// one that the bed has.
+const madeUpPrefix = "csi.test/"
 
 // applying makes the objects of one side.
 type applying struct {
@@ -169,20 +170,26 @@ func (a *applying) uidOf(kind, namespace, name string) types.UID {
 	return ""
 }
 
-// realProvisioner puts the bed's provisioner in the place of the made-up one.
-// The API bed's hands take any.
+// realProvisioner puts the bed's provisioner in the place of a made-up one, with
+// volumes that are as large as they say: one that a case fills would fill this
+// machine. The API bed's hands take any.
 func (a *applying) realProvisioner(o *unstructured.Unstructured) {
 	a.p.t.Helper()
-	if o.GetKind() != "StorageClass" || o.Object["provisioner"] != madeUpProvisioner {
+	if o.GetKind() != "StorageClass" || !isMadeUp(o.Object["provisioner"]) {
 		return
 	}
 	var classes storagev1.StorageClassList
 	a.p.must(a.c.List(a.p.t.Context(), &classes))
 	for _, class := range classes.Items {
-		if class.Provisioner != madeUpProvisioner && class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
-			o.Object["provisioner"] = class.Provisioner
+		if !isMadeUp(class.Provisioner) && class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			o.Object["provisioner"], o.Object["parameters"] = class.Provisioner, map[string]any{"sized": "true"}
 		}
 	}
+}
+
+func isMadeUp(provisioner any) bool {
+	name, ok := provisioner.(string)
+	return ok && strings.HasPrefix(name, madeUpPrefix)
 }
 
 // allGone waits until namespaces are gone, for the next scenario may have some
