@@ -175,19 +175,19 @@ func (a *applying) uidOf(kind, namespace, name string) types.UID {
 // machine. The API bed's hands take any.
 func (a *applying) realProvisioner(o *unstructured.Unstructured) {
 	a.p.t.Helper()
-	if o.GetKind() != "StorageClass" || !isMadeUp(o.Object["provisioner"]) {
+	if o.GetKind() != "StorageClass" || !isStandIn(o.Object["provisioner"]) {
 		return
 	}
 	var classes storagev1.StorageClassList
 	a.p.must(a.c.List(a.p.t.Context(), &classes))
 	for _, class := range classes.Items {
-		if !isMadeUp(class.Provisioner) && class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+		if !isStandIn(class.Provisioner) && class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
 			o.Object["provisioner"], o.Object["parameters"] = class.Provisioner, map[string]any{"sized": "true"}
 		}
 	}
 }
 
-func isMadeUp(provisioner any) bool {
+func isStandIn(provisioner any) bool {
 	name, ok := provisioner.(string)
 	return ok && strings.HasPrefix(name, madeUpPrefix)
 }
