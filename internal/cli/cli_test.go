@@ -285,6 +285,20 @@ func TestPlanCreateWritesThePlanAndSaysWhatIsNext(t *testing.T) {
 	}
 }
 
+func TestPlanCreateSaysInOneSentenceWhatANameLacks(t *testing.T) {
+	for args, want := range map[string]string{
+		"shop --namespaces kube-system": "mig: error: kube-system belongs to the cluster itself or to Velero and is not migrated\nmig: hint: see: mig plan create --help\n",
+		"shop --namespaces a:b:c":       "mig: error: namespaces \"a:b:c\": \"a:b:c\": one colon is enough; want SOURCE or SOURCE:DESTINATION, with commas between\nmig: hint: see: mig plan create --help\n",
+		"Shop":                          "mig: error: \"Shop\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character\nmig: hint: see: mig plan create --help\n",
+	} {
+		b := newBench(t)
+		code := b.mig(append([]string{"plan", "create", "--src", "src", "--dst", "dst"}, strings.Fields(args)...)...)
+		if code != 2 || b.err.String() != want {
+			t.Errorf("%s: exit %d\n%swant:\n%s", args, code, b.err.String(), want)
+		}
+	}
+}
+
 func TestPlanCreateKeepsAFileThatIsThere(t *testing.T) {
 	b := newBench(t)
 	b.proposes(nil, errors.New("looked, though the file is in the way"))
@@ -524,7 +538,7 @@ func TestRollbackAsksFirst(t *testing.T) {
 		{"yes", "y\n", nil, true, 0, true, "deletes on dst what its runs made, in: shop-prod"},
 		{"no", "n\n", nil, true, 130, false, "mig: error: nothing was done"},
 		{"nothing", "\n", nil, true, 130, false, "mig: error: nothing was done"},
-		{"without a terminal", "y\n", nil, false, 2, false, "say --yes if you mean it"},
+		{"without a terminal", "y\n", nil, false, 2, false, "if you mean it: mig rollback shop --yes"},
 		{"not with --yes", "", []string{"--yes"}, false, 0, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

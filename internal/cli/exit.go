@@ -166,7 +166,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func explain(err error) failure {
 	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
 	for _, kind := range []func(error, *failure) bool{
-		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, wrongNames, unfinished, failedRun,
+		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, wrongNames, unfinished, damaged, failedRun,
 	} {
 		if kind(err, &f) {
 			break
@@ -234,7 +234,14 @@ func unreadable(err error, f *failure) bool {
 	switch {
 	case is[*plan.LoadError](err) && errors.Is(err, fs.ErrNotExist):
 		f.Hint = "make a plan with: mig plan create"
-	case is[*plan.LoadError](err), is[*plan.FindError](err), is[*config.Error](err):
+	case is[*plan.FindError](err):
+		if missing, _ := errors.AsType[*plan.FindError](err); missing.Arg != "" {
+			f.Hint = "see the plans here with: mig plan list"
+		}
+	case is[*config.Error](err):
+		bad, _ := errors.AsType[*config.Error](err)
+		f.Hint = bad.Hint
+	case is[*plan.LoadError](err):
 	case is[*cluster.UnknownContextError](err):
 		unknown, _ := errors.AsType[*cluster.UnknownContextError](err)
 		f.Hint = "see the contexts with: kubectl config get-contexts" + kubeconfigFlag(unknown.Access)
@@ -270,6 +277,9 @@ func held(err error, f *failure) bool {
 	}
 	f.Code = exitLocked
 	f.Hint = "run the same command again when that run has ended, or let it queue with --wait"
+	if run, ok := errors.AsType[*runError](err); ok && is[*migrate.StoppedError](err) {
+		f.Hint = "see who is at it with: mig status " + run.Plan + "; if nobody is, " + run.ways()
+	}
 	return true
 }
 
@@ -331,7 +341,7 @@ func wrongNames(err error, f *failure) bool {
 		f.Hint = "name others with --namespaces"
 	case is[*noSuchRunError](err):
 		missing, _ := errors.AsType[*noSuchRunError](err)
-		f.Hint = "see which there are with: mig history " + missing.Plan
+		f.Hint = missing.Hint
 	case is[*discover.SameClusterError](err):
 		f.Hint = "name another cluster's context with --src or --dst"
 	default:
@@ -352,8 +362,22 @@ func unfinished(err error, f *failure) bool {
 	return true
 }
 
+// damaged is a record that cannot be read on the one cluster.
+func damaged(err error, f *failure) bool {
+	broken, ok := errors.AsType[*record.BrokenError](err)
+	if !ok {
+		return false
+	}
+	namespace, name, _ := strings.Cut(broken.Name, "/")
+	f.Hint = fmt.Sprintf("see what is left of it with: kubectl -n %s get configmap %s -o yaml; the other cluster has a copy, which mig history tells", namespace, name)
+	return true
+}
+
 func failedRun(err error, f *failure) bool {
 	f.Hint = ways(err)
+	if f.Hint != "" && is[*pipeline.TimeoutError](err) {
+		f.Hint += " (whoever goes on waits for as long again)"
+	}
 	return f.Hint != ""
 }
 

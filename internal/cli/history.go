@@ -364,7 +364,19 @@ func (o *historyOptions) list(runs []found, clusters []*asked) error {
 	for _, f := range runs {
 		h.Runs = append(h.Runs, f.short())
 	}
-	return render.Print(o.streams.Out, render.Format(o.output), o.streams.outWidth(), h, func() render.Table { return historyTable(h) })
+	return render.Print(o.streams.Out, render.Format(o.output), o.streams.outWidth(), h, func() render.Table {
+		t := historyTable(h)
+		t.Empty = o.none(clusters)
+		return t
+	})
+}
+
+// none says that there are no runs, and where.
+func (o *historyOptions) none(clusters []*asked) string {
+	if o.plan == "" {
+		return fmt.Sprintf("No runs on %s.", contextsOf(clusters))
+	}
+	return fmt.Sprintf("No runs of plan %s on %s.", o.plan, contextsOf(clusters))
 }
 
 func (f found) short() pastRun {
@@ -384,7 +396,6 @@ func lasted(r record.Run) time.Duration { return max(0, r.Ended.Sub(r.Started)) 
 func historyTable(h history) render.Table {
 	t := render.Table{
 		Columns: []string{"PLAN", "RUN", "KIND", "STATE", "STARTED", "TOOK", "BY", "ON", "MESSAGE"},
-		Empty:   "No runs.",
 	}
 	for _, r := range h.Runs {
 		t.Rows = append(t.Rows, []string{

@@ -23,7 +23,7 @@ type pastStory struct {
 // tell tells the one run that was asked for, from the first cluster that has
 // all of it.
 func (o *historyOptions) tell(ctx context.Context, runs []found, clusters []*asked) error {
-	f, err := o.choose(runs)
+	f, err := o.choose(runs, clusters)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (o *historyOptions) tell(ctx context.Context, runs []found, clusters []*ask
 }
 
 // choose is the one run that the command line means.
-func (o *historyOptions) choose(runs []found) (found, error) {
+func (o *historyOptions) choose(runs []found, clusters []*asked) (found, error) {
 	if o.run == lastRun && len(runs) > 0 {
 		return runs[0], nil
 	}
@@ -58,20 +58,50 @@ func (o *historyOptions) choose(runs []found) (found, error) {
 	case 1:
 		return fit[0], nil
 	case 0:
-		return found{}, &noSuchRunError{Plan: o.plan, Run: o.run}
+		return found{}, &noSuchRunError{Plan: o.plan, Run: o.run, Where: contextsOf(clusters), Hint: o.others(len(runs) > 0)}
 	default:
 		return found{}, &usageError{Err: fmt.Errorf("%d runs begin with %q", len(fit), o.run), Hint: "write more of it"}
 	}
 }
 
 // noSuchRunError is a run of which no cluster that answered has a record.
-type noSuchRunError struct{ Plan, Run string }
+type noSuchRunError struct {
+	Plan, Run string
+	Where     string // the contexts that were read
+	Hint      string
+}
+
+func contextsOf(clusters []*asked) string {
+	names := make([]string, 0, len(clusters))
+	for _, a := range clusters {
+		names = append(names, a.Context)
+	}
+	return strings.Join(names, ", ")
+}
+
+// others is the command that lists the runs that there are, on the clusters
+// that this command line names: of the plan, where it has any.
+func (o *historyOptions) others(ofPlan bool) string {
+	text, command := "see the runs of all plans with: ", "mig history"
+	if ofPlan {
+		text, command = "see which there are with: ", command+" "+o.plan
+	}
+	for i, side := range []string{"src", "dst"} {
+		if c := o.clusters[i]; c.Context != "" {
+			command += " --" + side + " " + c.Context
+			if c.Kubeconfig != "" {
+				command += " --" + side + "-kubeconfig " + c.Kubeconfig
+			}
+		}
+	}
+	return text + command
+}
 
 func (e *noSuchRunError) Error() string {
 	if e.Run == lastRun {
-		return fmt.Sprintf("there is no record of a run of plan %s", e.Plan)
+		return fmt.Sprintf("there is no record of a run of plan %s on %s", e.Plan, e.Where)
 	}
-	return fmt.Sprintf("there is no record of a run %s of plan %s", e.Run, e.Plan)
+	return fmt.Sprintf("there is no record of a run %s of plan %s on %s", e.Run, e.Plan, e.Where)
 }
 
 func (o *historyOptions) print(s pastStory) error {

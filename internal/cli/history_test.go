@@ -138,7 +138,8 @@ func TestHistorySaysWhatItLacks(t *testing.T) {
 	}{
 		{"nothing names a cluster", nil, 2, "mig: hint: name a cluster: mig history --src CONTEXT\n"},
 		{"the plan file is lost", []string{"shop"}, 2, "mig: hint: where the plan file is lost, name a cluster: mig history shop --src CONTEXT\n"},
-		{"no such run", []string{"shop", "zzzz", "--src", "src"}, 1, "there is no record of a run zzzz of plan shop\nmig: hint: see which there are with: mig history shop"},
+		{"no such run", []string{"shop", "zzzz", "--src", "src"}, 1, "there is no record of a run zzzz of plan shop on src\nmig: hint: see which there are with: mig history shop --src src\n"},
+		{"no run of such a plan", []string{"shpo", "last", "--src", "src"}, 1, "there is no record of a run of plan shpo on src\nmig: hint: see the runs of all plans with: mig history --src src\n"},
 		{"two such runs", []string{"shop", "aa", "--src", "src"}, 2, "2 runs begin with \"aa\"\nmig: hint: write more of it\n"},
 		{"no cluster answers", []string{"--src", "away", "--dst", "gone"}, 1, "source cluster (context away): https://10.0.0.1:6443 cannot be reached: connection refused\n"},
 		{"a kubeconfig alone", []string{"--src-kubeconfig", "x.conf"}, 2, "name the context with --src or --dst"},

@@ -50,7 +50,7 @@ func runPlanClose(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.confirm(ctx, closeQuestion(r)); err != nil {
+	if err := o.confirm(ctx, closeQuestion(r), planArg(path)); err != nil {
 		return err
 	}
 	return runToEnd(ctx, o, r, path)

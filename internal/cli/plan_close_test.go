@@ -16,7 +16,7 @@ func TestPlanCloseAsksAndSaysWhatStays(t *testing.T) {
 	asked := b.runs(migrate.Result{Run: "abc", Took: 3e9}, nil)
 	writePlan(t, "shop.yaml", shopPlan)
 	code := b.mig("plan", "close", "shop")
-	b.wants(t, code, 2, "", "close asks before it deletes, and there is no terminal to ask at\nmig: hint: say --yes if you mean it")
+	b.wants(t, code, 2, "", "close of plan shop asks before it deletes, and there is no terminal to ask at\nmig: hint: if you mean it: mig plan close shop --yes")
 	code = b.mig("plan", "close", "shop", "--yes")
 	b.wants(t, code, 0, "Plan shop is closed (3s). What was migrated stays, and so do the records: mig status shop\n", "Prepare: done")
 	if asked.Kind != migrate.Close {

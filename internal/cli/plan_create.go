@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -149,7 +150,9 @@ func (o *planCreateOptions) validateNames() error {
 	_, problems := p.Validate()
 	said := make([]string, 0, len(problems))
 	for _, problem := range problems {
-		said = append(said, problem.Message)
+		if !slices.Contains(said, problem.Message) { // what holds of both sides is said once
+			said = append(said, problem.Message)
+		}
 	}
 	if len(said) == 0 {
 		return nil

@@ -61,7 +61,7 @@ func runRollback(ctx context.Context, o *rollbackOptions) error {
 		return err
 	}
 	r.SourceOnly = o.sourceOnly
-	if err := o.confirm(ctx, rollbackQuestion(r)); err != nil {
+	if err := o.confirm(ctx, rollbackQuestion(r), planArg(path)); err != nil {
 		return err
 	}
 	return runToEnd(ctx, &o.runOptions, r, path)

@@ -373,15 +373,20 @@ func (s runSummary) sentence(arg string) string {
 	return text + ". Take it back with: mig rollback " + arg
 }
 
-// confirm asks at a terminal whether to go on; without one it wants --yes.
-func (o *runOptions) confirm(ctx context.Context, question string) error {
+// confirm asks at a terminal whether to go on; without one it wants --yes. arg is
+// how the plan is named on a command line.
+func (o *runOptions) confirm(ctx context.Context, question, arg string) error {
 	if o.yes {
 		return nil
 	}
 	if !o.streams.InTerminal || !o.streams.ErrTerminal {
+		command := o.kind
+		if o.kind == kindClose {
+			command = "plan close"
+		}
 		return &usageError{
-			Err:  fmt.Errorf("%s asks before it deletes, and there is no terminal to ask at", o.kind),
-			Hint: "say --yes if you mean it",
+			Err:  fmt.Errorf("%s of plan %s asks before it deletes, and there is no terminal to ask at", o.kind, arg),
+			Hint: fmt.Sprintf("if you mean it: mig %s %s --yes", command, arg),
 		}
 	}
 	_, _ = fmt.Fprint(o.streams.ErrOut, question+" [y/N] ")

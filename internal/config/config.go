@@ -48,6 +48,7 @@ const DefaultHeartbeat = 30 * time.Second
 type Error struct {
 	Where string // the file, or what the setting is called
 	Err   error
+	Hint  string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Where, e.Err) }
@@ -130,15 +131,23 @@ func readFile(v *viper.Viper, path string, must bool) error {
 	return nil
 }
 
+// wrong says of a setting what cannot be used, and where it may come from.
+func wrong(key, format string, value any) error {
+	return &Error{
+		Where: key, Err: fmt.Errorf(format, value),
+		Hint: fmt.Sprintf("it is set by --%s, by %s in the environment, or by %s in the settings file", key, Variable(key), key),
+	}
+}
+
 func (c Config) validate() error {
 	if !slices.Contains([]Colour{ColourAuto, ColourAlways, ColourNever}, c.Colour) {
-		return &Error{Where: "color", Err: fmt.Errorf("%q is none of auto, always, never", c.Colour)}
+		return wrong("color", "%q is none of auto, always, never", c.Colour)
 	}
 	if c.Heartbeat < 0 {
-		return &Error{Where: "heartbeat", Err: fmt.Errorf("%s: a time is not below zero", c.Heartbeat)}
+		return wrong("heartbeat", "%s: a time is not below zero", c.Heartbeat)
 	}
 	if !slices.Contains([]string{"", "github", "gitlab"}, c.LogGroups) {
-		return &Error{Where: "log-groups", Err: fmt.Errorf("%q is none of github, gitlab", c.LogGroups)}
+		return wrong("log-groups", "%q is none of github, gitlab", c.LogGroups)
 	}
 	return nil
 }

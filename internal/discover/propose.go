@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/mig-cli/mig/internal/cluster"
 	"github.com/mig-cli/mig/internal/plan"
@@ -80,6 +79,9 @@ func ParseNamespaces(arg string) ([]plan.Namespace, error) {
 		if why := wrongName(source); why != "" {
 			return nil, &NamespaceArgError{arg, part, why}
 		}
+		if strings.Contains(destination, ":") {
+			return nil, &NamespaceArgError{arg, part, "one colon is enough"}
+		}
 		if why := wrongName(destination); mapped && why != "" {
 			return nil, &NamespaceArgError{arg, part, why}
 		}
@@ -92,7 +94,7 @@ func wrongName(name string) string {
 	if name == "" {
 		return "a name is missing"
 	}
-	return strings.Join(validation.IsDNS1123Label(name), "; ")
+	return strings.Join(plan.BadLabel(name), "; ")
 }
 
 // sides is what a proposal is made from.

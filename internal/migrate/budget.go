@@ -45,7 +45,8 @@ func decideBudget(budget time.Duration, r *record.Run, now time.Time) string {
 	if down < budget {
 		return ""
 	}
-	return fmt.Sprintf("the source has been down for %s, and may be for %s at most", down.Round(time.Second), budget)
+	return fmt.Sprintf("the source has been down for %s, and may be for %s at most: stage first, so that less is left to copy, or allow more (--max-downtime, or spec.limits.maxDowntime)",
+		down.Round(min(time.Second, budget)), budget)
 }
 
 // within is a step that fails when the source has been down for too long.

@@ -23,7 +23,7 @@ func TestTheSourceIsDownForNoLongerThanItMay(t *testing.T) {
 		want   string
 	}{
 		"in time":                     {5 * time.Minute, stopped(4*time.Minute, nil), ""},
-		"too long":                    {5 * time.Minute, stopped(6*time.Minute, nil), "the source has been down for 6m0s, and may be for 5m0s at most"},
+		"too long":                    {5 * time.Minute, stopped(6*time.Minute, nil), "the source has been down for 6m0s, and may be for 5m0s at most: stage first, so that less is left to copy, or allow more (--max-downtime, or spec.limits.maxDowntime)"},
 		"without a limit":             {0, stopped(6*time.Hour, nil), ""},
 		"the destination has started": {time.Minute, stopped(time.Hour, func(r *record.Run) { r.DestinationStarted = true }), ""},
 		"not stopped yet":             {time.Minute, &record.Run{}, ""},

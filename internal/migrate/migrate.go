@@ -289,12 +289,33 @@ func (d *driver) open(ctx context.Context, w way) error {
 		Owner: d.owner, Source: d.o.Source, Destination: destination,
 		Instance: fmt.Sprintf("%s-%d", hostname(), os.Getpid()), Earlier: recorded.Told(), Round: d.journal.Round,
 		Trouble: func(side progress.Side, err error) {
-			d.o.Say(fmt.Sprintf("Events cannot be written on the %s; the run record holds the same: %v", side, err))
+			d.o.Say(noEvents(side, d.context(side), err))
 		},
 	})
 	d.sink = progress.Tee(d.o.Sink, d.journal, d.events)
 	d.watch = d.newWatch()
 	return nil
+}
+
+func (d *driver) context(side progress.Side) string {
+	if side == progress.OnDestination {
+		return d.o.Destination.Access.Context
+	}
+	return d.o.Source.Access.Context
+}
+
+// noEvents says that a cluster takes no Events: not yet, or not from us.
+func noEvents(side progress.Side, context string, err error) string {
+	where := fmt.Sprintf("the %s (context %s)", side, context)
+	switch away := cluster.WhyAway(err); {
+	case away != "":
+		return fmt.Sprintf("Events wait until %s takes them: %s; the run record holds the same", where, away)
+	case cluster.IsDenied(err):
+		return fmt.Sprintf("Events cannot be written on %s; the run record holds the same: %v; what to grant says: mig cluster check %s --as %s --print-role",
+			where, err, context, side)
+	default:
+		return fmt.Sprintf("Events cannot be written on %s; the run record holds the same: %s", where, cluster.Plain(err))
+	}
 }
 
 // close sends what is still to be sent, also after ctx has ended.

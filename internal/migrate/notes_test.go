@@ -3,8 +3,13 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/progress"
@@ -39,9 +44,24 @@ func longest() []progress.Note {
 	on := veleroOn{Namespace: strings.Repeat("n", 63), Version: long, Ready: 1, Wanted: 1}
 	return []progress.Note{
 		started{Kind: Cutover, Plan: long, From: long, To: long, Who: "anna", Namespaces: 500, Volumes: 5000},
+		validationFailed{Plan: strings.Repeat("p", 253), Unseen: names},
 		readiness{Plan: strings.Repeat("p", 253), Blocking: names, Gained: names, Solved: names},
 		classesUpdated{Gained: names, Gone: names},
 		veleroState{Source: on, Destination: on},
+	}
+}
+
+func TestThatEventsAreNotTakenSaysWhyAndWhatToDo(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, "", errors.New("no create"))
+	refused := fmt.Errorf("send Events: %w", &url.Error{Op: "Post", URL: "https://10.0.0.1:6443/apis", Err: syscall.ECONNREFUSED})
+	for err, want := range map[error]string{
+		refused:             "Events wait until the destination (context dst) takes them: connection refused; the run record holds the same",
+		forbidden:           `Events cannot be written on the destination (context dst); the run record holds the same: events.events.k8s.io is forbidden: no create; what to grant says: mig cluster check dst --as destination --print-role`,
+		errors.New("wrong"): "Events cannot be written on the destination (context dst); the run record holds the same: wrong",
+	} {
+		if got := noEvents(progress.OnDestination, "dst", err); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

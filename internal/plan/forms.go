@@ -69,9 +69,9 @@ var uidForm = regexp.MustCompile(uidPattern)
 func (f Form) broken(text string) []string {
 	switch f {
 	case FormName:
-		return validation.IsDNS1123Subdomain(text)
+		return plainly(validation.IsDNS1123Subdomain(text))
 	case FormLabel:
-		return validation.IsDNS1123Label(text)
+		return plainly(validation.IsDNS1123Label(text))
 	case FormUID:
 		return unless(uidForm.MatchString(text), "want 8 to 63 of a-z, 0-9 and -, as mig plan create makes it")
 	case FormQuantity:
@@ -85,6 +85,17 @@ func (f Form) broken(text string) []string {
 	default:
 		return nil
 	}
+}
+
+// BadLabel tells which rules of a namespace's name a text breaks.
+func BadLabel(text string) []string { return FormLabel.broken(text) }
+
+// plainly takes the expression off that Kubernetes ends such sentences with.
+func plainly(rules []string) []string {
+	for i, rule := range rules {
+		rules[i], _, _ = strings.Cut(rule, " (e.g. ")
+	}
+	return rules
 }
 
 func unless(ok bool, why string) []string {

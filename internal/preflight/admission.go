@@ -242,7 +242,7 @@ func podQuotas(l look) []Condition {
 			}
 		}
 	}
-	return found(Error, PodQuotaTooSmall, "QuotaExceeded", names, "quotas leave no room for pods: %s", "raise the quota, or free what is used of it: kubectl describe quota NAME -n NAMESPACE")
+	return found(Error, PodQuotaTooSmall, "QuotaExceeded", names, "quotas leave no room for pods: %s", fmt.Sprintf("raise the quota, or free what is used of it: kubectl --context %s (source) or %s (destination) describe quota NAME -n NAMESPACE", l.src.Context, l.dst.Context))
 }
 
 // podsToCome is what the source's workloads will take on the destination, by

@@ -316,7 +316,7 @@ func tooOld(l look) []Condition {
 		}
 		return ""
 	})
-	return found(Error, VeleroTooOld, "BelowOldest", old, fmt.Sprintf("Velero is older than v%d.%d, whose volume copies cannot be stopped: %%s", oldestMajor, oldestMinor), "upgrade Velero")
+	return found(Error, VeleroTooOld, "BelowOldest", old, fmt.Sprintf("Velero is older than v%d.%d, whose volume copies cannot be stopped: %%s", oldestMajor, oldestMinor), fmt.Sprintf("upgrade Velero, server and node-agent, to v%d.%d or newer; then see: mig cluster check CONTEXT", oldestMajor, oldestMinor))
 }
 
 // minor is major.minor of a version.

@@ -84,14 +84,14 @@ func uploader(l look) []Condition {
 		}
 		return ""
 	})
-	return found(Error, UploaderUnsupported, "Restic", restic, "Velero copies volumes with restic: %s: newer versions cannot restore that, and mig works with kopia", "start Velero's server with --uploader-type=kopia")
+	return found(Error, UploaderUnsupported, "Restic", restic, "Velero copies volumes with restic: %s: newer versions cannot restore that, and mig works with kopia", "write --uploader-type=kopia into its arguments: kubectl --context CONTEXT -n velero edit deployment velero")
 }
 
 func restoreOnly(l look) []Condition {
 	if !l.src.Velero.Server.RestoreOnly {
 		return nil
 	}
-	return found(Error, VeleroRestoreOnly, "RestoreOnly", []string{l.src.Velero.Namespace + "/velero"}, "Velero's server %s on the source makes no backups (--restore-only)", "start it without --restore-only")
+	return found(Error, VeleroRestoreOnly, "RestoreOnly", []string{l.src.Velero.Namespace + "/velero"}, "Velero's server %s on the source makes no backups (--restore-only)", fmt.Sprintf("take --restore-only out of its arguments: kubectl --context %s -n %s edit deployment velero", l.src.Context, l.src.Velero.Namespace))
 }
 
 func oadp(l look) []Condition {

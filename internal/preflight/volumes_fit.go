@@ -243,7 +243,7 @@ func quotas(l look) []Condition {
 			}
 		}
 	}
-	return found(Error, QuotaTooSmall, "QuotaExceeded", names, "quotas of the destination leave no room for the claims: %s", "raise the quota, or skip volumes")
+	return found(Error, QuotaTooSmall, "QuotaExceeded", names, "quotas of the destination leave no room for the claims: %s", "raise the quota: kubectl --context "+l.dst.Context+" edit resourcequota NAME -n NAMESPACE; or write action: skip for volumes in the plan")
 }
 
 // needs is what the plan's claims add to each namespace of the destination, by

@@ -171,7 +171,7 @@ func decideFinalRestore(restore *velerov1.Restore, note backupNote, results vele
 func leftOut(restore *velerov1.Restore, results velero.Results, unread error) []progress.Note {
 	var out []progress.Note
 	if unread != nil {
-		out = append(out, LeftOut{What: fmt.Sprintf("%s of Velero restore %s could not be read: %v", english.Plural(restore.Status.Warnings, "warning", ""), restore.Name, unread), On: restoreRef(restore)})
+		out = append(out, LeftOut{What: fmt.Sprintf("%s of Velero restore %s could not be read: %v; read them with: velero -n %s restore describe %s --details", english.Plural(restore.Status.Warnings, "warning", ""), restore.Name, unread, restore.Namespace, restore.Name), On: restoreRef(restore)})
 	}
 	for _, f := range results.Losses() {
 		out = append(out, LeftOut{What: f.String(), On: restoreRef(restore)})

@@ -142,7 +142,7 @@ func locationNeed(side progress.Side, l *velerov1.BackupStorageLocation, found b
 	case !found:
 		n.Cause, n.Missing = "gone", what+" is not there any more"
 	case phase == velerov1.BackupStorageLocationPhaseUnavailable:
-		why := requestIDs.ReplaceAllString(l.Status.Message, "")
+		why := requestIDs.ReplaceAllString(whyLocation(l), "")
 		n.Cause = string(phase) + " " + why
 		n.Missing = fmt.Sprintf("%s is %s: %s", what, phase, progress.Cut(why, reasonBytes))
 	}

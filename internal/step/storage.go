@@ -41,7 +41,7 @@ func decideStorage(src, dst *velerov1.BackupStorageLocation) pipeline.Decision {
 		if at.l.Status.Phase != velerov1.BackupStorageLocationPhaseAvailable {
 			note := progress.Remark{
 				Why: "StorageEnsured", On: locationRef(at.side, at.l),
-				Say: fmt.Sprintf("storage location %s on the %s is %s: %s", at.l.Name, at.side, orNew(string(at.l.Status.Phase)), at.l.Status.Message),
+				Say: fmt.Sprintf("storage location %s on the %s is %s: %s", at.l.Name, at.side, orNew(string(at.l.Status.Phase)), whyLocation(at.l)),
 			}
 			return pipeline.Decision{Verdict: pipeline.Wait, Note: note}
 		}
@@ -51,6 +51,14 @@ func decideStorage(src, dst *velerov1.BackupStorageLocation) pipeline.Decision {
 		Say: fmt.Sprintf("storage location %s is Available on both clusters", src.Name),
 	}
 	return pipeline.Decision{Verdict: pipeline.Done, Note: note}
+}
+
+// whyLocation is what Velero says of a location that it cannot use.
+func whyLocation(l *velerov1.BackupStorageLocation) string {
+	if l.Status.Message != "" {
+		return l.Status.Message
+	}
+	return fmt.Sprintf("Velero does not say why; its log may: kubectl -n %s logs deployment/velero", l.Namespace)
 }
 
 func (s storageEnsured) location(ctx context.Context, c *cluster.Cluster) (*velerov1.BackupStorageLocation, error) {
