@@ -39,6 +39,7 @@ func Reasons() []Reason {
 		{"MigrationFailed", "Warning", aboutRun, actionKind, "the run failed; its text says why and what is down", "settle that and run the same command again, or mig rollback"},
 		{"Ready", "Normal", aboutStep, actionKind, "the plan can run; what has changed since the last look is told", ""},
 		{"NotReady", "Warning", aboutStep, actionKind, "the plan cannot run; what has changed since the last look is told", "mig plan validate says what to do about each"},
+		{"ValidationFailed", "Warning", aboutStep, actionKind, "whether the plan can run is not known: what could not be looked at on which cluster, and why", "see to that cluster, or to our rights there, and run the same command again"},
 		{"VeleroReady", "Normal", aboutStep, actionKind, "Velero's server runs on both clusters: which versions, how many pods", ""},
 		{"VeleroNotReady", "Warning", aboutStep, actionKind, "Velero's server does not run on one of the clusters", "see to the Deployment velero in its namespace; mig plan validate says more"},
 		{"StorageClassListUpdated", "Normal", aboutStep, actionKind, "the destination has other storage classes than the plan's last run knew: which came and went", "mig pv discover, if a claim is to have one of the new"},

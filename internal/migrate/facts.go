@@ -244,9 +244,53 @@ func (n volumeSkipped) Text() string { return "its data stays behind, as the pla
 // Regarding is the claim.
 func (n volumeSkipped) Regarding() progress.Ref { return n.Claim }
 
+// validationFailed is a look that could not see all that a plan's readiness
+// hangs on: it is not known whether the plan could run.
+type validationFailed struct {
+	Plan   string
+	Unseen []string // what could not be looked at, and why
+}
+
+// Reason is ValidationFailed.
+func (n validationFailed) Reason() string { return "ValidationFailed" }
+
+// Text says what could not be seen.
+func (n validationFailed) Text() string { return n.before() + strings.Join(n.Unseen, "; ") }
+
+// Fit names less of it.
+func (n validationFailed) Fit(limit int) string {
+	return n.before() + progress.Several(n.Unseen, "; ", max(limit-len(n.before()), 0))
+}
+
+func (n validationFailed) before() string {
+	return fmt.Sprintf("plan %s could not be validated: ", n.Plan)
+}
+
+// Regarding is the run.
+func (n validationFailed) Regarding() progress.Ref { return progress.Ref{} }
+
+// unseenOf are the messages of conditions that block because nothing is known,
+// not because something is wrong.
+func unseenOf(conditions []preflight.Condition) []string {
+	var out []string
+	for _, c := range conditions {
+		unseen := c.Status == preflight.Unknown ||
+			slices.Contains([]string{preflight.LookIncomplete, preflight.SourceReachable, preflight.DestinationReachable}, c.Type)
+		if unseen && c.Blocks() {
+			out = append(out, c.Message)
+		}
+	}
+	return out
+}
+
 // tellFindings tells of the plan's readiness and its volumes, each once: what
 // is told again in the same words is not kept twice.
 func (d *driver) tellFindings(ctx context.Context, conditions []preflight.Condition, before []record.Condition) error {
+	if unseen := unseenOf(conditions); len(unseen) > 0 {
+		if err := d.tell(ctx, progress.Warning, validationFailed{Plan: d.owner.PlanName, Unseen: unseen}); err != nil {
+			return err
+		}
+	}
 	ready := readinessOf(d.owner.PlanName, conditions, before)
 	state := progress.Happened
 	if len(ready.Blocking) > 0 {

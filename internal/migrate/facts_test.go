@@ -45,6 +45,24 @@ func TestReadinessTellsWhatHasChangedSinceTheLastLook(t *testing.T) {
 	}
 }
 
+func TestWhatCouldNotBeSeenIsToldApartFromWhatIsWrong(t *testing.T) {
+	got := unseenOf([]preflight.Condition{
+		{Type: preflight.SourceReachable, Category: preflight.Required, Status: preflight.True, Message: "it answers"},
+		{Type: preflight.DestinationReachable, Category: preflight.Required, Status: preflight.False, Message: "no answer"},
+		{Type: preflight.LookIncomplete, Category: preflight.Error, Status: preflight.True, Message: "cannot be looked at: claims"},
+		{Type: preflight.SourceRights, Category: preflight.Required, Status: preflight.Unknown, Message: "rights are not known"},
+		{Type: "StorageClassMissing", Category: preflight.Error, Status: preflight.True, Message: "no such class"},
+		{Type: "UsedUnknown", Category: preflight.Advisory, Status: preflight.Unknown, Message: "not measured"},
+	})
+	if want := []string{"no answer", "cannot be looked at: claims", "rights are not known"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	n := validationFailed{Plan: "shop", Unseen: got}
+	if n.Text() != "plan shop could not be validated: no answer; cannot be looked at: claims; rights are not known" {
+		t.Errorf("it says %q", n.Text())
+	}
+}
+
 func TestSkippedVolumesAreNamed(t *testing.T) {
 	r := runOf(t, plan.Volume{Claim: "shop/data", Action: plan.Copy}, plan.Volume{Claim: "shop/cache", Action: plan.Skip})
 	got := skippedOf(r.Plan)
