@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -28,25 +29,25 @@ type Way struct {
 
 // Through makes a client of one of the two contexts whose every connection goes
 // by a way that is open.
-func (p *Pair) Through(tb testing.TB, context string) (*cluster.Cluster, *Way) {
+func (p *Pair) Through(tb testing.TB, name string) (*cluster.Cluster, *Way) {
 	tb.Helper()
 	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server, err := url.Parse(config.Clusters[context].Server)
+	server, err := url.Parse(config.Clusters[name].Server)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w := &Way{tb: tb, target: server.Host, address: "127.0.0.1:0"}
 	w.Mend()
 	tb.Cleanup(w.Cut)
-	config.Clusters[context].Server = "https://" + w.address
+	config.Clusters[name].Server = "https://" + w.address
 	file := filepath.Join(tb.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		tb.Fatal(err)
 	}
-	c, err := cluster.Connect(cluster.Access{Kubeconfig: file, Context: context}, labtest.VeleroNamespace)
+	c, err := cluster.Connect(cluster.Access{Kubeconfig: file, Context: name}, labtest.VeleroNamespace)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func (p *Pair) Through(tb testing.TB, context string) (*cluster.Cluster, *Way) {
 // Mend opens the way, again at the address that it had.
 func (w *Way) Mend() {
 	w.tb.Helper()
-	l, err := new(net.ListenConfig).Listen(w.tb.Context(), "tcp", w.address)
+	var config net.ListenConfig
+	l, err := config.Listen(context.Background(), "tcp", w.address)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -86,7 +88,8 @@ func (w *Way) serve(l net.Listener) {
 		if err != nil {
 			return // cut
 		}
-		to, err := new(net.Dialer).DialContext(w.tb.Context(), "tcp", w.target)
+		var dialer net.Dialer
+		to, err := dialer.DialContext(context.Background(), "tcp", w.target)
 		if err != nil || !w.keep(l, from, to) {
 			_ = from.Close()
 			continue
