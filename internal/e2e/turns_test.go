@@ -77,6 +77,7 @@ func TestThreePlansAtOnceNeverStandInEachOthersQueue(t *testing.T) {
 			t.Errorf("%s stood still from %s while %s had Velero until %s", next.plan, next.from, before.plan, before.to)
 		}
 	}
+	t.Run("what is left on the objects is read with kubectl alone", func(t *testing.T) { auditIsKept(t, plans[0], plans[1], plans[2]) })
 }
 
 // isHeld wants a second process to be refused at once.
