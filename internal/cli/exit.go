@@ -166,7 +166,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func explain(err error) failure {
 	f := failure{Type: "exit_error", Code: exitFailed, Message: message(err)}
 	for _, kind := range []func(error, *failure) bool{
-		interrupted, wrongUse, unreadable, leftOut, held, blocked, denied, notReached, wrongNames, unfinished, damaged, failedRun,
+		interrupted, wrongUse, unreadable, leftOut, differs, held, blocked, denied, notReached, wrongNames, unfinished, damaged, failedRun,
 	} {
 		if kind(err, &f) {
 			break

@@ -19,6 +19,7 @@ import (
 	"github.com/mig-cli/mig/internal/preflight"
 	"github.com/mig-cli/mig/internal/record"
 	"github.com/mig-cli/mig/internal/step"
+	"github.com/mig-cli/mig/internal/verify"
 )
 
 // Streams are where a command reads and writes, and what they can do.
@@ -41,6 +42,7 @@ type Factory struct {
 
 	Contexts func(kubeconfig string) []string
 	Connect  func(a cluster.Access, veleroNamespace string) (*cluster.Cluster, error)
+	Verify   func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (verify.Report, error)
 	Propose  func(context.Context, cluster.Source, cluster.Destination, discover.Wish) (*discover.Proposal, error)
 	Refresh  func(context.Context, cluster.Source, cluster.Destination, *plan.Plan) (*discover.Proposal, error)
 	Look     func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (discover.SourceFacts, discover.DestinationFacts, error)
@@ -65,6 +67,7 @@ func NewFactory(in, out, errOut *os.File, stop <-chan struct{}) *Factory {
 		Getenv:   os.Getenv,
 		Stop:     stop,
 		Contexts: cluster.Contexts,
+		Verify:   verify.Objects,
 		Propose:  discover.Propose,
 		Refresh:  discover.Refresh,
 		Look:     discover.Look,

@@ -103,6 +103,15 @@ func TestWhatAStageBroughtIsBroughtUpToDateInPlace(t *testing.T) {
 		}
 	})
 	s.noHelperIsLeft()
+	t.Run("what somebody changes on the destination since is found", func(t *testing.T) {
+		on := s.on(t)
+		on.succeeds("verify")
+		_, err := s.lab.Kubectl(ctx, s.dst(), "", "-n", s.dest, "annotate", "deployment", "notes", "team=red")
+		on.must(err)
+		r := on.run("verify")
+		on.ended(r, incomplete)
+		on.says(r, "Deployment "+s.dest+"/notes", "metadata.annotations", "red")
+	})
 	s.succeeds("rollback", "--yes")
 	s.must(s.lab.GoneFromDestination(ctx, s.planUID, s.dest))
 	s.sourceIsUp(before)

@@ -64,7 +64,7 @@ func TestParseTellsMistakesWithTheirPlace(t *testing.T) {
 		"a storage class twice":                {"{gp2: fast}", "{gp2: fast, gp2: slow}", `p.yaml:17:31: spec.storageClasses[gp2]: is there twice; the first is in line 17`},
 		"a number for a text":                  {"name: other", "name: 12", `p.yaml:10:11: spec.namespaces[1].name: want a text, got the number 12: put it in quotes`},
 		"a text for a truth value":             {"action: copy", "action: copy\n    verify: \"yes\"", `p.yaml:15:13: spec.volumes[0].verify: want true or false, got the text "yes"`},
-		"words for a number":                   {"action: copy", "action: copy\n  limits: {parallelism: two}", `spec.limits.parallelism: want a whole number, got the text "two"`},
+		"words for a number":                   {"  storageClasses:", "  limits: {parallelism: two}\n  storageClasses:", `p.yaml:17:25: spec.limits.parallelism: want a whole number, got the text "two"`},
 		"a text for a list":                    {"action: copy", "action: copy\n    accessModes: ReadWriteOnce", `p.yaml:15:18: spec.volumes[0].accessModes: want a list, got the text "ReadWriteOnce"`},
 		"a list for fields":                    {"source: {context: src}", "source: [src]", `p.yaml:5:11: spec.source: want fields (context, kubeconfig, veleroNamespace), got a list`},
 		"fields for a text":                    {"name: other", "name: {other: x}", `p.yaml:10:11: spec.namespaces[1].name: want a text, got fields`},

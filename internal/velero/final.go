@@ -53,17 +53,18 @@ func templatePatches(p plan.Valid, s appsv1.StatefulSet) []jsonPatch {
 		if class == nil {
 			continue // the destination's default, as it was the source's
 		}
-		if to := templateClass(p, s, t.Name, *class); to != "" && to != *class {
+		if to := TemplateClass(p, s.Namespace, s.Name, t.Name, *class); to != "" && to != *class {
 			out = append(out, jsonPatch{Operation: "replace", Path: fmt.Sprintf("/spec/volumeClaimTemplates/%d/spec/storageClassName", i), Value: to})
 		}
 	}
 	return out
 }
 
-// templateClass is the destination's class of the claims that a template made
-// (TEMPLATE-SET-ORDINAL), else that of the template's class.
-func templateClass(p plan.Valid, s appsv1.StatefulSet, template, class string) string {
-	prefix := s.Namespace + "/" + template + "-" + s.Name + "-"
+// TemplateClass is the destination's class of the claims that a template of a
+// StatefulSet made (TEMPLATE-SET-ORDINAL), else that of the template's class;
+// empty: it stays.
+func TemplateClass(p plan.Valid, namespace, set, template, class string) string {
+	prefix := namespace + "/" + template + "-" + set + "-"
 	for _, v := range p.Copied() {
 		if ordinal, ok := strings.CutPrefix(v.Claim, prefix); ok && isOrdinal(ordinal) {
 			return p.DestinationClass(v)
