@@ -66,6 +66,8 @@ func decideMover(st moverState) pipeline.Decision {
 	}
 	trouble, waiting := st.trouble()
 	switch {
+	case st.leaving() && st.filled:
+		return say(pipeline.Failed, "somebody deletes claims that an earlier stage has filled: %s", few(leavingTexts(st.claims)))
 	case st.leaving() && (len(st.mounting) > 0 || len(st.standing()) > 0):
 		return say(pipeline.Act, "Velero is to restore the volumes: removing the claims made for mig-mover")
 	case st.leaving():
@@ -89,6 +91,16 @@ func decideMover(st moverState) pipeline.Decision {
 
 // leaving says whether it was decided already that Velero restores.
 func (st moverState) leaving() bool { return len(st.standing()) < len(st.claims) }
+
+func leavingTexts(claims []*corev1.PersistentVolumeClaim) []string {
+	var out []string
+	for _, c := range claims {
+		if c.DeletionTimestamp != nil {
+			out = append(out, heldText("claim", c))
+		}
+	}
+	return out
+}
 
 // standing are the claims that nobody has deleted.
 func (st moverState) standing() []*corev1.PersistentVolumeClaim {

@@ -59,6 +59,7 @@ func TestWhoRestoresIsSettledBeforeAnythingStops(t *testing.T) {
 		"it is not of this processor": {moverState{claims: one, probes: []corev1.Pod{probe("n1", endedWith(1, "exec format error"))}, required: true}, pipeline.Failed, "exec format error", false},
 		"it does not read the store":  {moverState{claims: one, unread: "it is of provider gcp"}, pipeline.Act, "Velero is to restore", true},
 		"the claims are going":        {moverState{claims: []*corev1.PersistentVolumeClaim{leaving}}, pipeline.Wait, "to be gone", false},
+		"one of the filled is going":  {moverState{claims: []*corev1.PersistentVolumeClaim{leaving, claim}, filled: true}, pipeline.Failed, "claim data", false},
 		"one of the claims is going":  {moverState{claims: []*corev1.PersistentVolumeClaim{leaving, claim}}, pipeline.Act, "removing", false},
 	} {
 		d := decideMover(c.st)
