@@ -14,7 +14,9 @@ func TestVerifyNamesWhatDiffersAndExitsWith3(t *testing.T) {
 	b := newBench(t)
 	writePlan(t, "shop.yaml", shopPlan)
 	says := func(r verify.Report) {
-		b.Verify = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (verify.Report, error) { return r, nil }
+		b.Verify = func(context.Context, cluster.Source, cluster.Destination, plan.Valid) (verify.Report, error) {
+			return r, nil
+		}
 	}
 	says(verify.Report{Plan: "shop", Equal: true, Objects: 12, Others: 2, Findings: []verify.Finding{}})
 	b.wants(t, b.mig("verify"), 0, "", "Plan shop: 12 objects on both sides, and nothing differs that is not as it must be; 2 others on the destination that the source has not\n")

@@ -36,7 +36,7 @@ func isUpkeep(key string) bool {
 	return strings.HasPrefix(key, naming.Prefix) ||
 		slices.Contains([]string{"velero.io", "migration.openshift.io", "pv.kubernetes.io", "control-plane.alpha.kubernetes.io"}, prefix) ||
 		slices.Contains([]string{
-			"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation", "volume.kubernetes.io/storage-provisioner",
+			"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation", "volume.kubernetes.io/storage-provisioner",
 			"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/selected-node", "openshift.io/migrate-type",
 			"openshift.io/target-storage-class", "openshift.io/target-access-mode",
 		}, key)

@@ -55,7 +55,7 @@ func veleroNeeds() []need {
 		{"coordination.k8s.io", "leases", []string{"get", "list", "create", "update", "delete"}, "hold the run's lock"},
 		{"events.k8s.io", "events", []string{"create", "patch"}, "tell what happens"},
 		{"velero.io", "backupstoragelocations", []string{"get", "list"}, "see that storage is there"},
-		{"velero.io", "backups", []string{"get", "list", "create"}, "back up, and know the backup on the other side"},
+		{"velero.io", "backups", []string{"get", "list", "create", "patch"}, "back up, and know the backup on the other side"},
 		{"velero.io", "podvolumebackups", []string{"get", "list", "patch"}, "see that every volume is captured, and stop what does not end"},
 		{"velero.io", "downloadrequests", []string{"get", "list", "create", "delete"}, "read what Velero left out"},
 	}
@@ -247,7 +247,7 @@ func destinationRights(namespaces []string, veleroNamespace string, mover bool) 
 		rights(veleroNamespace, veleroNeeds()),
 		rights(veleroNamespace, []need{
 			{"velero.io", "podvolumebackups", []string{"create"}, "know the backup without waiting for Velero's sync"},
-			{"velero.io", "restores", []string{"get", "list", "create", "delete"}, "restore"},
+			{"velero.io", "restores", []string{"get", "list", "create", "patch", "delete"}, "restore"},
 			{"velero.io", "podvolumerestores", []string{"get", "list", "patch"}, "see that every volume is restored, and stop what does not end"},
 		}),
 		inEach(namespaces, destinationNeeds()),

@@ -38,7 +38,9 @@ func EnsureInitialBackup(r Run, drift *Drift) pipeline.Step {
 
 // InitialBackupCreated waits for the initial backup, and proves that it holds
 // no volume's data.
-func InitialBackupCreated(r Run) pipeline.Step { return initialBackupCreated{r} }
+func InitialBackupCreated(r Run) pipeline.Step {
+	return &askAgain{Step: initialBackupCreated{r}, look: r.refusedBackup(r.Owner.InitialBackup())}
+}
 
 type initialBackupCreated struct{ r Run }
 
@@ -140,7 +142,7 @@ func EnsureLiveBackup(r Run) pipeline.Step {
 // without an error. gate is asked once more at the end: a copy of a volume
 // that somebody wrote to in between is not taken for good. nil: it may be.
 func StageBackupCreated(r Run, gate func(context.Context) error) pipeline.Step {
-	return stageBackupCreated{r, gate}
+	return &askAgain{Step: stageBackupCreated{r, gate}, look: r.refusedBackup(r.Owner.StageBackup())}
 }
 
 type stageBackupCreated struct {

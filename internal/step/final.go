@@ -90,7 +90,9 @@ func (r Run) FinalRestoreStarted(ctx context.Context) (bool, error) {
 // FinalRestoreCreated waits for the restore of all objects and names, one by
 // one, what it left out: an object that existed and differs is a warning to
 // Velero, whose phase is Completed all the same.
-func FinalRestoreCreated(r Run) pipeline.Step { return &finalRestoreCreated{r: r} }
+func FinalRestoreCreated(r Run) pipeline.Step {
+	return &askAgain{Step: &finalRestoreCreated{r: r}, look: r.refusedRestore(r.Owner.FinalRestore())}
+}
 
 type finalRestoreCreated struct{ r Run }
 

@@ -45,7 +45,9 @@ func EnsureStageRestore(r Run) pipeline.Step {
 // StageRestoreCreated waits for the restore of the volumes, and proves of every
 // claim that it is bound, that its data is back and that Velero's mark was
 // taken out of the volume again.
-func StageRestoreCreated(r Run) pipeline.Step { return stageRestoreCreated{r} }
+func StageRestoreCreated(r Run) pipeline.Step {
+	return &askAgain{Step: stageRestoreCreated{r}, look: r.refusedRestore(r.Owner.StageRestore())}
+}
 
 type stageRestoreCreated struct{ r Run }
 

@@ -54,7 +54,7 @@ func DestinationClaim(o naming.Owner, p plan.Valid, v plan.Volume, src *corev1.P
 // staysBehind says of an annotation of a claim that it is the source's alone.
 func staysBehind(key string) bool {
 	return strings.HasPrefix(key, "pv.kubernetes.io/") || strings.HasPrefix(key, "volume.kubernetes.io/") ||
-		strings.HasPrefix(key, "volume.beta.kubernetes.io/") || strings.HasPrefix(key, naming.Prefix) || key == corev1.LastAppliedConfigAnnotation
+		strings.HasPrefix(key, "volume.beta.kubernetes.io/") || strings.HasPrefix(key, naming.Prefix)
 }
 
 // IsStaged says whether a claim of the destination was made for a plan to be
