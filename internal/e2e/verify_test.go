@@ -20,9 +20,10 @@ import (
 	"github.com/mig-cli/mig/internal/plan"
 )
 
-// verifying makes every volume of the plan be compared.
+// verifying makes every volume of the plan be compared, with Velero's own
+// restore, which is not looked after by anything else.
 func verifying(p *plan.Plan) {
-	p.Spec.HelperImage = "registry.test/mig-mover:1"
+	p.Spec.HelperImage, p.Spec.Mover = moverImage, plan.MoverVelero
 	for i := range p.Spec.Volumes {
 		p.Spec.Volumes[i].Verify = true
 	}
