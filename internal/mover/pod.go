@@ -23,7 +23,7 @@ import (
 const (
 	StepVerify  = "VolumesVerified"
 	StepProbe   = "MoverReady"
-	StepRestore = "EnsureStageRestore"
+	StepRestore = velero.StepStageRestore // the same step, whoever restores
 )
 
 // Steps are all of them, by which their pods are found.

@@ -243,12 +243,7 @@ func (s destinationMounted) Next(ctx context.Context) (pipeline.Decision, error)
 }
 
 func decideMounted(pods []corev1.Pod, claims []string) pipeline.Decision {
-	there := map[string]bool{}
-	for _, p := range pods {
-		for _, claim := range naming.ClaimsOf(&p) {
-			there[claim] = true
-		}
-	}
+	there := mountedIn(pods)
 	note := remark{Why: StepDestinationVolumesMounted}
 	for _, claim := range claims {
 		if !there[claim] {
@@ -283,12 +278,7 @@ func (s destinationMounted) Act(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
-	for _, p := range made {
-		for _, claim := range naming.ClaimsOf(&p) {
-			there[claim] = true
-		}
-	}
+	there := mountedIn(made)
 	var errs []error
 	for _, g := range together(s.r.Plan.Copied(), pods) {
 		if slices.ContainsFunc(g.volumes, func(v plan.Volume) bool { return there[v.Claim] }) {

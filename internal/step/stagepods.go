@@ -96,13 +96,10 @@ func (r Run) stagePods(ctx context.Context, which Mounting) ([]client.Object, er
 	}
 	// Pods that the run has made stay as they are: a name that is free now may have been another pod's then, and of
 	// two pods for one claim the second would be restored without its volume.
-	there := map[string]bool{}
+	there := mountedIn(made)
 	var out []client.Object
 	for i := range made {
 		out = append(out, &made[i])
-		for _, claim := range naming.ClaimsOf(&made[i]) {
-			there[claim] = true
-		}
 	}
 	wanted = slices.DeleteFunc(wanted, func(w stageWish) bool { return there[w.Claim] })
 	for _, g := range stageGroups(wanted) {
@@ -196,15 +193,37 @@ func wentThrough(backups []velerov1.PodVolumeBackup, uid, pod string) bool {
 	})
 }
 
+// boundVolume is the volume that a claim is bound to; nil where the claim cannot
+// be read. Errors: the cluster's own.
+func boundVolume(ctx context.Context, c *cluster.Cluster, namespace, name string) (*corev1.PersistentVolume, error) {
+	var claim corev1.PersistentVolumeClaim
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &claim); err != nil {
+		return nil, err
+	}
+	var pv corev1.PersistentVolume
+	return &pv, c.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv)
+}
+
+// mountedIn are the claims, namespace/name on the source, that pods of mig's are
+// there for.
+func mountedIn(pods []corev1.Pod) map[string]bool {
+	out := map[string]bool{}
+	for i := range pods {
+		for _, claim := range naming.ClaimsOf(&pods[i]) {
+			out[claim] = true
+		}
+	}
+	return out
+}
+
 // affinityOf is on which nodes a claim's volume can be, in a form to compare;
 // empty: on any.
 func affinityOf(ctx context.Context, c *cluster.Cluster, v plan.Volume) (string, error) {
-	var claim corev1.PersistentVolumeClaim
-	if err := c.Get(ctx, client.ObjectKey{Namespace: v.Namespace(), Name: v.Name()}, &claim); err != nil {
+	pv, err := boundVolume(ctx, c, v.Namespace(), v.Name())
+	switch {
+	case pv == nil:
 		return "", err
-	}
-	var pv corev1.PersistentVolume
-	if err := c.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv); err != nil || pv.Spec.NodeAffinity == nil {
+	case err != nil || pv.Spec.NodeAffinity == nil:
 		return "", client.IgnoreNotFound(err)
 	}
 	text, err := json.Marshal(pv.Spec.NodeAffinity)

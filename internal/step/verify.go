@@ -239,15 +239,8 @@ func volumeAt(ctx context.Context, c *cluster.Cluster, v plan.Volume, mounting [
 	if i < 0 {
 		return mover.Volume{}, fmt.Errorf("no stage pod mounts claim %s in context %s", v.Claim, c.Access.Context)
 	}
-	var claim corev1.PersistentVolumeClaim
-	if err := c.Get(ctx, client.ObjectKey{Namespace: mounting[i].Namespace, Name: v.Name()}, &claim); err != nil {
-		return mover.Volume{}, err
-	}
-	var pv corev1.PersistentVolume
-	if err := c.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv); err != nil {
-		return mover.Volume{}, err
-	}
-	return mover.Volume{Claim: v.Claim, Pod: &mounting[i], PV: &pv}, nil
+	pv, err := boundVolume(ctx, c, mounting[i].Namespace, v.Name())
+	return mover.Volume{Claim: v.Claim, Pod: &mounting[i], PV: pv}, err
 }
 
 // verifiedNote is a volume that holds on the destination what it holds on the source.
